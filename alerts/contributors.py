@@ -1,0 +1,67 @@
+"""What a figure is made of: the largest parts of one series in one period, against their own past."""
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from statistics import median
+
+from alerts.data import Measures, Points, Reading, Snapshot, is_additive, read
+from alerts.detect import history
+from alerts.settings import AnomalyRule, ThresholdRule
+
+DIMENSIONS = ("model", "app", "agent", "team")
+LARGEST = 3
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """One part: its figure in the period, and the median of its past days (None: it has no past)."""
+
+    dimension: str
+    name: str | None
+    value: Decimal
+    usual: Decimal | None
+
+
+class Contributors:
+    """Reads each split once per rule, and only when something is to be told."""
+
+    def __init__(self, measures: Measures, snapshot: Snapshot) -> None:
+        self._measures = measures
+        self._snapshot = snapshot
+        self._readings: dict[tuple[str, str], Reading] = {}
+
+    def of(self, rule: ThresholdRule | AnomalyRule, series: str, period: str, first: str) -> tuple[Contributor, ...]:
+        """The three largest parts by model, app, agent and team each, for measures whose parts add up.
+
+        An anomaly's parts are ordered by how far they lie above their own past, a threshold's by size.
+        """
+        if not is_additive(rule.measure):
+            return ()
+        splits = (extra for extra in DIMENSIONS if extra not in rule.by)
+        return tuple(part for extra in splits for part in self._split(rule, series, extra, period, first))
+
+    def _split(
+        self, rule: ThresholdRule | AnomalyRule, series: str, extra: str, period: str, first: str
+    ) -> list[Contributor]:
+        if (rule.name, extra) not in self._readings:
+            reading = read(self._measures, self._snapshot, rule, first=first, extra=(extra,))
+            self._readings[rule.name, extra] = reading
+        wanted = json.loads(series)
+        parts = []
+        for key, points in self._readings[rule.name, extra].series.items():
+            dimensions = json.loads(key)
+            name = dimensions.pop(extra)
+            point = points.get(period)
+            if dimensions == wanted and point is not None and point.value:
+                parts.append(Contributor(extra, name, point.value, _usual(rule, points, period)))
+        if all(part.name is None for part in parts):
+            return []
+        grown = isinstance(rule, AnomalyRule)
+        parts.sort(key=lambda p: (-(p.value - ((p.usual or Decimal(0)) if grown else Decimal(0))), p.name or ""))
+        return parts[:LARGEST]
+
+
+def _usual(rule: ThresholdRule | AnomalyRule, points: Points, period: str) -> Decimal | None:
+    past = history(rule, points, period) if isinstance(rule, AnomalyRule) else ()
+    return median(past) if past else None

@@ -1,0 +1,76 @@
+"""How alerts name things and write figures. Figures stay decimals until here."""
+
+import json
+from decimal import Decimal
+
+from alerts.data import is_additive
+from alerts.settings import AnomalyRule, ThresholdRule
+
+NAMES = {
+    "effective_cost_usd": "cost",
+    "billed_cost_usd": "billed cost",
+    "estimated_cost_usd": "estimated cost",
+    "usage_cost_usd": "usage cost",
+    "total_tokens": "tokens",
+    "unpriced_tokens": "tokens without a price",
+    "unattributed_share": "share of the bill that no usage explains",
+    "cost_per_mtok_usd": "cost per million tokens",
+    "requests": "requests",
+    "failed_requests": "failed requests",
+    "controls_failed": "failed controls",
+}
+
+PAGES = {
+    "unattributed_share": "reconciliation",
+    "unpriced_tokens": "reconciliation",
+    "controls_failed": "reconciliation",
+    "cost_per_mtok_usd": "models",
+}
+
+
+def measure_name(measure: str) -> str:
+    return NAMES.get(measure, measure.removesuffix("_usd").replace("_", " "))
+
+
+def figure(measure: str, value: Decimal | None, currency: str) -> str:
+    """A figure for people: `$1,234.56`, `1,234.56 EUR`, `7.2 %`, `1,234 tokens`, or `unknown`."""
+    if value is None:
+        return "unknown"
+    if measure.endswith("_usd"):
+        sign, size = ("-" if value < 0 else ""), abs(value)
+        places = 2 if size >= 1 or not size else 4
+        written = f"{size:,.{places}f}"
+        return f"{sign}${written}" if currency == "USD" else f"{sign}{written} {currency}"
+    if measure.endswith(("_share", "_ratio")):
+        return f"{value * 100:.1f} %"
+    whole = value.to_integral_value()
+    number = f"{whole:,.0f}" if value == whole else f"{value.normalize():,f}"
+    return f"{number} tokens" if measure.endswith("_tokens") else number
+
+
+def series_name(series: str) -> str:
+    """`team search, model claude` for people; `everything` without dimensions."""
+    parts = [f"{name} {value}" if value is not None else f"no {name}" for name, value in json.loads(series).items()]
+    return ", ".join(parts) or "everything"
+
+
+def page(rule: ThresholdRule | AnomalyRule) -> str:
+    """The dashboard page that shows this rule's figures."""
+    if rule.measure in PAGES:
+        return PAGES[rule.measure]
+    for dimension, name in (("agent", "tasks"), ("team", "teams"), ("app", "teams"), ("model", "models")):
+        if dimension in rule.by:
+            return name
+    return "overview"
+
+
+def remedy(rule: ThresholdRule | AnomalyRule) -> str:
+    """What to do: the rule's own words, or what fits its kind."""
+    if rule.remedy is not None:
+        return rule.remedy
+    if isinstance(rule, AnomalyRule) and is_additive(rule.measure):
+        return (
+            "look at the contributors below: more requests (a loop, retries), longer prompts, a cache that stopped "
+            "hitting, or another model; if it is meant, silence it until it is history"
+        )
+    return "open the page below and look at what contributes"

@@ -1,0 +1,14 @@
+"""SQL files with named statements: ``-- :name`` starts one, it ends where the next begins."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+@cache
+def queries(path: str) -> dict[str, str]:
+    """Statements of one SQL file by name; `path` is relative to the collector's folder, e.g. ``usage/litellm.sql``."""
+    parts = re.split(r"^-- :(\w+)[^\n]*$", (HERE / path).read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))

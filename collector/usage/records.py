@@ -1,0 +1,136 @@
+"""The steps that every usage log shares, from `mapped` rows to usage records; see record.sql."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import duckdb
+
+from collector.queries import queries
+from collector.source import CollectError, Fetched, LoadResult, Moment
+from collector.spool import cut
+
+MANY_CLAIM_SETS = 5_000
+
+GATEWAY, TRACE = 10, 20
+"""source_trust: who is believed when several sources saw the same call; lower is believed more."""
+
+
+def use(connection: duckdb.DuckDBPyConnection, variables: Mapping[str, Any]) -> None:
+    """Bind session variables, which the SQL reads by ``getvariable``."""
+    for name, value in variables.items():
+        connection.execute(f"SET VARIABLE {name} = ?", [value])
+
+
+def shape_of(connection: duckdb.DuckDBPyConnection, columns: str) -> str:
+    """Column definitions (``a VARCHAR, b STRUCT(...)``) as the literal that ``read_json(columns = ...)`` takes."""
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE log_shape ({columns})")
+    found = connection.execute(
+        """
+        SELECT string_agg('"' || column_name || '": \'' || data_type || '\'', ', ' ORDER BY column_index)
+        FROM duckdb_columns() WHERE table_name = 'log_shape'
+        """.replace("\\'", "''")
+    ).fetchone()
+    return "{" + str(found[0] if found else "") + "}"
+
+
+def write(
+    connection: duckdb.DuckDBPyConnection,
+    fetched: Fetched,
+    source: str,
+    trust: int,
+    load_id: str,
+    moment: Moment,
+    strict: Callable[[list[str]], None],
+    tolerant: Callable[[], None],
+) -> LoadResult:
+    """Judge and store one batch.
+
+    strict    defines the view `mapped` over whole files; raises duckdb.Error when a file cannot be read that way
+    tolerant  defines it over the lines of the temporary table `piece` (piece, path, first_line)
+
+    Files that the strict pass cannot read, or in which it finds something to refuse, go through the tolerant pass
+    line by line, so that the rest of them is kept and each refused line is named.
+    """
+    sql = queries("usage/record.sql")
+    connection.execute(sql["macros"])
+    use(
+        connection,
+        {"source": source, "load_id": load_id, "source_trust": trust, "latest": moment.latest, "bad_files": []},
+    )
+    connection.register("member", fetched.members)
+    connection.execute(sql["stage"])
+
+    files = [str(path) for path in fetched.files]
+    bad = _judge_files(connection, files, strict) if files else []
+    if bad:
+        use(connection, {"bad_files": bad})
+        connection.execute(sql["drop_files"])
+        pieces = cut([path for path in fetched.files if str(path) in set(bad)], fetched.spool)
+        connection.register("piece", pieces)
+        use(connection, {"pieces": pieces.column("piece").to_pylist()})
+        try:
+            if pieces.num_rows:
+                tolerant()
+                connection.execute(sql["judge"])
+        except duckdb.Error as error:
+            raise unreadable(fetched, error) from None
+        finally:
+            connection.unregister("piece")
+
+    for step in ("digest", "claim_sets", "insert", "reject", "touch"):
+        connection.execute(sql[step])
+    for refused in fetched.refused:
+        connection.execute(
+            "INSERT INTO rejected_row BY NAME SELECT ? AS load_id, ? AS source, ? AS location, ? AS reason, ? AS detail",
+            [load_id, source, refused.key, refused.reason, refused.detail],
+        )
+    outcome = connection.execute(sql["outcome"])
+    names = [column[0] for column in outcome.description or ()]
+    figures = dict(zip(names, outcome.fetchone() or (), strict=True))
+    connection.unregister("member")
+    connection.execute("DROP TABLE staged_record; DROP TABLE fresh_record")
+
+    notes = [f"{refused.key}: {refused.detail}" for refused in fetched.refused]
+    if figures["claim_sets"] > MANY_CLAIM_SETS:
+        notes.append(
+            f"{figures['claim_sets']:,} different claim sets in one load: is one of the source's `claims` unique to a call?"
+        )
+    return LoadResult(
+        rows_read=figures["rows_read"] + len(fetched.refused),
+        rows_loaded=figures["rows_loaded"],
+        rows_rejected=figures["rows_rejected"] + len(fetched.refused),
+        rows_filtered=figures["rows_filtered"],
+        first_at=figures["first_at"],
+        last_at=figures["last_at"],
+        sums={name: figures[name] for name in names if name.endswith("_tokens")},
+        notes=tuple(notes),
+    )
+
+
+def _judge_files(
+    connection: duckdb.DuckDBPyConnection, files: list[str], strict: Callable[[list[str]], None]
+) -> list[str]:
+    """Judge all files at once; if that fails, each by itself. Answers those that need the tolerant pass."""
+    sql = queries("usage/record.sql")
+    try:
+        strict(files)
+        connection.execute(sql["judge"])
+        unread: list[str] = []
+    except duckdb.Error:
+        unread = []
+        for file in files:
+            try:
+                strict([file])
+                connection.execute(sql["judge"])
+            except duckdb.Error:
+                unread.append(file)
+    return unread + [row[0] for row in connection.execute(sql["bad_files"]).fetchall()]
+
+
+def unreadable(fetched: Fetched, error: duckdb.Error) -> CollectError:
+    """A batch that the engine cannot read at all. The engine's own message may quote the file, so it stays out."""
+    return CollectError(
+        f"cannot be read ({type(error).__name__})",
+        fetched.batch.detail,
+        "Nothing of it was loaded; check that `kind` and `format` of the source fit its files",
+    )

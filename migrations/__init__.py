@@ -1,0 +1,1 @@
+"""Alembic: the evidence warehouse (DuckDB) and the operations database (SQLite or PostgreSQL)."""

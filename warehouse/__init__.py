@@ -1,0 +1,1 @@
+"""The tables, and the attribution that fills them. Imports no other room."""

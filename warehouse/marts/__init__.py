@@ -1,0 +1,23 @@
+"""The published marts, one SELECT a file. What readers see, and all they see.
+
+Every file yields `partition` (YYYY-MM, or YYYY-MM-DD for detail) and `partition_team` (NULL: nobody's) beside its
+columns; the publisher writes one Parquet file per (mart, partition, team).
+"""
+
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+# Marts that name an owner: a reader restricted to teams sees those teams' files.
+OWNED = ("cost_day", "cost_hour", "usage_day", "latency_day", "task_day", "task_cost", "user_day", "event", "owner")
+# Marts about the whole organisation: readers with an unrestricted scope only.
+WHOLE = ("bill_day", "balance", "match_day", "control", "bill_bucket")
+# What happened on the way: depends on the history of loads, so it is published beside the manifest, not in it.
+HISTORY = ("bill_version", "source_state", "rejected", "revision")
+
+
+@cache
+def text(name: str) -> str:
+    """The SELECT of one mart."""
+    return (FOLDER / f"{name}.sql").read_text()

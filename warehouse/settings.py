@@ -1,0 +1,89 @@
+"""What the warehouse can be told: engine limits, zone, attribution choices, owner rules."""
+
+import re
+import zoneinfo
+from datetime import date
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+OWNER_DIMENSIONS = ("team", "app", "cost_center", "agent", "environment")
+OwnerDimension = Literal["team", "app", "cost_center", "agent", "environment"]
+
+
+class Settings(BaseModel):
+    """Base of every settings model: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EngineSettings(Settings):
+    """Limits of the DuckDB engine."""
+
+    memory_limit: str = Field("2GB", description="as DuckDB spells it; more than this spills to disk")
+    threads: int | None = Field(None, ge=1, description="default: the machine's cores")
+    lock_wait_seconds: float = Field(60, ge=0, description="how long a job waits for another one to finish")
+
+
+class OwnerRule(Settings):
+    """One ordered, effective-dated rule on claim sets.
+
+    `when` maps a claim name to a glob (`*`, `?`); all must match. `set` gives owner dimensions; a value may name
+    claims in braces, e.g. `"{tag.app}"`. For each dimension the first rule that matches and yields a value wins;
+    rules that rest on a credential claim come before rules that rest only on what the payload says.
+    """
+
+    when: dict[str, str] = Field(min_length=1)
+    set: dict[OwnerDimension, str] = Field(min_length=1)
+    valid_from: date = Field(date(1970, 1, 1), alias="from")
+    valid_to: date = Field(date(9999, 12, 31), alias="to", description="exclusive")
+
+    @field_validator("set")
+    @classmethod
+    def _templates_are_closed(cls, value: dict[str, str]) -> dict[str, str]:
+        for dimension, template in value.items():
+            if not re.fullmatch(r"[^{}]*(\{[\w.\-]+\}[^{}]*)?", template):
+                raise ValueError(f"`{dimension}: {template}` may name one claim in braces, such as {{tag.app}}")
+        return value
+
+    @model_validator(mode="after")
+    def _dates_in_order(self) -> "OwnerRule":
+        if self.valid_from >= self.valid_to:
+            raise ValueError(f"`from` {self.valid_from} is not before `to` {self.valid_to}")
+        return self
+
+
+class ScopeSettings(Settings):
+    """Which bill lines belong to inference beside the model APIs that are recognised by themselves."""
+
+    services: tuple[str, ...] = Field((), description="service names or codes, exact")
+    accounts: tuple[str, ...] = Field((), description="whole sub-accounts that serve models")
+
+
+class AttributionSettings(Settings):
+    """Choices the waterfall makes; every figure that rests on one says so."""
+
+    settle_after_hours: int = Field(24, ge=0, description="a bucket is billed once the bill is this far past it")
+    scope: ScopeSettings = ScopeSettings()
+    long_context_tokens: int = Field(
+        200_000, gt=0, description="whole prompt above which a bill with a long-context class charges it, where the "
+        "price book knows no threshold"
+    )
+    clock_tolerance_minutes: int = Field(15, ge=0, description="usage later than as_of by more than this is refused")
+
+
+class WarehouseSettings(Settings):
+    """Everything the warehouse room reads from the configuration."""
+
+    engine: EngineSettings = EngineSettings()
+    attribution: AttributionSettings = AttributionSettings()
+    owners: tuple[OwnerRule, ...] = ()
+    zone: str = Field("UTC", description="IANA zone in which reporting days are cut")
+    currency: str = Field("USD", pattern=r"^[A-Z]{3}$")
+
+    @field_validator("zone")
+    @classmethod
+    def _zone_exists(cls, value: str) -> str:
+        if value not in zoneinfo.available_timezones():
+            raise ValueError(f"`{value}` is no IANA zone; write one such as Europe/Paris or UTC")
+        return value

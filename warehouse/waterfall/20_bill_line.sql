@@ -1,0 +1,58 @@
+-- Step 1: the bill at the door. Every line gets an accounting class, a route and whole nano-dollars.
+-- grain:   billing line
+-- inputs:  work_line (billing lines at hand), model_name, scope_service, scope_account, run_parameter
+-- routes:  token    metered in tokens: meets the usage log in its own charge period (steps 60-64)
+--          hour     posted in the hour in which its charge period starts
+--          overlay  support, tax, credits, discounts, commitments and whatever spans more than a day: never folded
+--                   into hours, shared by day (steps 80-82)
+-- control: sum of nanos out + rounding = sum of DECIMAL costs in (ledger_rounding).
+SELECT
+    c.load_id AS load_id, c.line_digest AS line_digest, c.billing_period AS billing_period, c.currency AS currency,
+    c.status AS status, c.provider AS provider, c.payer_id AS payer_id, c.account_id AS account_id,
+    c.region_id AS region_id, c.service_name AS service_name, c.charge_category AS charge_category,
+    c.line_class AS line_class,
+    CASE
+        WHEN c.is_future = 1 THEN 'hour'
+        WHEN c.line_class IN ('support_tax', 'credit', 'discount', 'commitment') THEN 'overlay'
+        WHEN c.line_class = 'model_api' AND c.token_class IS NOT NULL AND c.tokens IS NOT NULL THEN 'token'
+        WHEN c.charge_period_end > c.charge_period_start + INTERVAL 1 DAY THEN 'overlay'
+        ELSE 'hour'
+    END AS line_route,
+    c.is_future AS is_future,
+    c.model AS model, c.token_class AS token_class, c.tokens AS tokens, c.service_tier AS service_tier,
+    c.scope AS scope, c.context_tier AS context_tier,
+    c.charge_period_start AS charge_period_start, c.charge_period_end AS charge_period_end,
+    CAST(date_trunc('hour', c.charge_period_start) AS TIMESTAMP) AS charge_hour,
+    nano(c.effective_cost) AS effective_nano,
+    nano(c.billed_cost) AS billed_nano,
+    nano(coalesce(c.list_cost, 0)) AS list_nano
+FROM (
+    SELECT
+        l.load_id AS load_id, l.line_digest AS line_digest, l.billing_period AS billing_period,
+        l.billing_currency AS currency,
+        CASE WHEN l.invoice_id IS NULL THEN 'open' ELSE 'final' END AS status,
+        CASE WHEN l.provider_name = 'aws' AND l.x_charge_family = 'model_api' THEN 'aws.bedrock'
+             ELSE l.provider_name END AS provider,
+        l.billing_account_id AS payer_id,
+        coalesce(l.sub_account_id, l.billing_account_id) AS account_id,
+        l.region_id AS region_id, l.service_name AS service_name, l.charge_category AS charge_category,
+        CASE
+            WHEN l.x_charge_family IN ('support', 'tax') THEN 'support_tax'
+            WHEN l.x_charge_family IN ('credit', 'discount', 'commitment', 'model_api') THEN l.x_charge_family
+            WHEN s.name IS NOT NULL OR a.account_id IS NOT NULL THEN 'in_scope_other'
+            ELSE 'out_of_scope'
+        END AS line_class,
+        CASE WHEN l.charge_period_start >= p.as_of THEN 1 ELSE 0 END AS is_future,
+        coalesce(n.model, l.x_model) AS model,
+        l.x_token_class AS token_class, l.x_tokens AS tokens,
+        coalesce(l.x_service_tier, 'standard') AS service_tier,
+        coalesce(l.x_scope, 'regional') AS scope,
+        coalesce(l.x_context_tier, 'base') AS context_tier,
+        l.charge_period_start AS charge_period_start, l.charge_period_end AS charge_period_end,
+        l.effective_cost AS effective_cost, l.billed_cost AS billed_cost, l.list_cost AS list_cost
+    FROM work_line AS l
+    CROSS JOIN run_parameter AS p
+    LEFT JOIN model_name AS n ON n.alias = l.x_model
+    LEFT JOIN scope_service AS s ON s.name = l.service_name
+    LEFT JOIN scope_account AS a ON a.account_id = coalesce(l.sub_account_id, l.billing_account_id)
+) AS c
