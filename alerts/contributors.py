@@ -1,15 +1,20 @@
 """What a figure is made of: the largest parts of one series in one period, against their own past."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from statistics import median
 
 from alerts.data import Measures, Points, Reading, Snapshot, is_additive, read
 from alerts.detect import history
 from alerts.settings import AnomalyRule, ThresholdRule
+from warehouse.measures import Filters
 
 DIMENSIONS = ("model", "app", "agent", "team")
+TASK = "task"
+TASK_COST = "task_cost_usd"
+TASK_DIMENSIONS = {"team", "app", "cost_center", "agent", "environment"}  # what a task's cost can be narrowed by
 LARGEST = 3
 
 
@@ -32,14 +37,15 @@ class Contributors:
         self._readings: dict[tuple[str, str], Reading] = {}
 
     def of(self, rule: ThresholdRule | AnomalyRule, series: str, period: str, first: str) -> tuple[Contributor, ...]:
-        """The three largest parts by model, app, agent and team each, for measures whose parts add up.
+        """The three largest parts by model, app, agent, team and agent task each, for measures whose parts add up.
 
         An anomaly's parts are ordered by how far they lie above their own past, a threshold's by size.
         """
         if not is_additive(rule.measure):
             return ()
         splits = (extra for extra in DIMENSIONS if extra not in rule.by)
-        return tuple(part for extra in splits for part in self._split(rule, series, extra, period, first))
+        parts = [part for extra in splits for part in self._split(rule, series, extra, period, first)]
+        return (*parts, *self._tasks(rule, series, period))
 
     def _split(
         self, rule: ThresholdRule | AnomalyRule, series: str, extra: str, period: str, first: str
@@ -60,6 +66,19 @@ class Contributors:
         grown = isinstance(rule, AnomalyRule)
         parts.sort(key=lambda p: (-(p.value - ((p.usual or Decimal(0)) if grown else Decimal(0))), p.name or ""))
         return parts[:LARGEST]
+
+    def _tasks(self, rule: ThresholdRule | AnomalyRule, series: str, period: str) -> list[Contributor]:
+        """The dearest agent tasks of that day, where the measure is a cost and the series can be narrowed to them."""
+        dimensions = json.loads(series)
+        if not (rule.measure.endswith("_cost_usd") and TASK_DIMENSIONS.issuperset(dimensions) and len(period) == 10):
+            return []
+        day = date.fromisoformat(period)
+        where = replace(Filters(first_day=day, last_day=day), **{name: (value,) for name, value in dimensions.items()})
+        table = self._measures.table(
+            self._snapshot, (TASK_COST,), ("task_id",), where, order=f"-{TASK_COST}", limit=LARGEST
+        )
+        rows = [row for row in table.to_pylist() if row["task_id"] is not None and row[TASK_COST]]
+        return [Contributor(TASK, row["task_id"], row[TASK_COST], None) for row in rows]
 
 
 def _usual(rule: ThresholdRule | AnomalyRule, points: Points, period: str) -> Decimal | None:

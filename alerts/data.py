@@ -1,5 +1,6 @@
 """What alerts read: published figures, cut by period and by the dimensions of a rule."""
 
+import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -13,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alerts.settings import AnomalyRule, ThresholdRule
+from warehouse.measures import Filters
 
 ESTIMATE = "estimated_cost_usd"
-COST = "effective_cost_usd"
-WITH_ESTIMATE = ("effective_cost_usd", "billed_cost_usd")  # bill measures, to which an estimate can be added
+STAKE = "inference_cost_usd"  # the money that a figure which is no money is about
+BILL = ("effective_cost_usd", "billed_cost_usd")  # bill measures, to which an estimate can be added
+HELD = "controls_failed"
 TOTAL = "total"
 
 
@@ -39,11 +42,24 @@ class Snapshot(Protocol):
     @property
     def currency(self) -> str: ...
 
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Controls that failed since and keep the next snapshot back; empty when nothing does."""
+        ...
+
 
 class Measures(Protocol):
     """Published figures; `warehouse.measures` is one. A column per dimension and per measure, a row per group."""
 
-    def table(self, snapshot: Any, measures: Sequence[str], by: Sequence[str] = ()) -> pa.Table: ...
+    def table(
+        self,
+        snapshot: Any,
+        measures: Sequence[str],
+        by: Sequence[str] = (),
+        where: Filters | None = None,
+        order: str | None = None,
+        limit: int | None = None,
+    ) -> pa.Table: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +68,7 @@ class Point:
 
     value: Decimal | None
     estimated: Decimal = Decimal(0)
-    cost_usd: Decimal | None = None
+    stake_usd: Decimal | None = None
 
 
 Points = dict[str, Point]
@@ -98,6 +114,13 @@ def local_day(snapshot: Snapshot) -> date:
     return snapshot.as_of.astimezone(ZoneInfo(snapshot.zone)).date()
 
 
+def identity(snapshot: Snapshot) -> str:
+    """What tells one set of figures from another: the manifest, and what holds the next one back."""
+    if not snapshot.held:
+        return snapshot.manifest_id
+    return f"{snapshot.manifest_id}+{hashlib.sha256(chr(10).join(snapshot.held).encode()).hexdigest()[:12]}"
+
+
 def read(
     measures: Measures,
     snapshot: Snapshot,
@@ -112,27 +135,27 @@ def read(
     """
     grain = rule.grain if isinstance(rule, ThresholdRule) else "day"
     dimensions = (*rule.by, *extra)
-    add_estimate = rule.include_estimates and rule.measure in WITH_ESTIMATE
-    wanted = list(dict.fromkeys((rule.measure, *((ESTIMATE,) if _in_usd(rule.measure) else ()), *_floor(rule))))
-    table = measures.table(snapshot, wanted, (*(() if grain == "total" else (grain,)), *dimensions))
-    table = _since(table, grain, first)
-    covered = frozenset(
-        (TOTAL,) if grain == "total" else (_period(v, grain) for v in pc.unique(table[grain]).to_pylist())
-    )
+    time = () if grain == "total" else (grain,)
+    where = None if grain == "total" else Filters(first_day=date.fromisoformat(first[:10]))
+    wanted = dict.fromkeys((rule.measure, *((ESTIMATE,) if _in_usd(rule.measure) else ()), *_floor(rule)))
+    table = measures.table(snapshot, tuple(wanted), (*time, *dimensions), where)
+    covered = (_period(value, grain) for value in pc.unique(table[grain]).to_pylist()) if time else (TOTAL,)
     found: dict[str, Points] = {}
     for row in _only(table, rule).to_pylist():
         value, estimated = _decimal(row[rule.measure]), _decimal(row.get(ESTIMATE)) or Decimal(0)
-        if add_estimate and estimated:
+        if rule.include_estimates and rule.measure in BILL and estimated:
             value = (value or Decimal(0)) + estimated
-        period = TOTAL if grain == "total" else _period(row[grain], grain)
+        if rule.measure == HELD and not dimensions:
+            value = (value or Decimal(0)) + len(snapshot.held)
+        period = _period(row[grain], grain) if time else TOTAL
         key = series_key(dimensions, [row[dimension] for dimension in dimensions])
-        found.setdefault(key, {})[period] = Point(value, estimated, _decimal(row.get(COST)))
-    return Reading(found, covered)
+        found.setdefault(key, {})[period] = Point(value, estimated, _decimal(row.get(STAKE)))
+    return Reading(found, frozenset(covered))
 
 
 def is_additive(measure: str) -> bool:
     """Whether parts add up to the whole and a day only grows until it ends; a ratio does neither."""
-    return not measure.endswith(("_share", "_per_mtok_usd", "_ratio"))
+    return "_per_" not in measure and not measure.endswith(("_share", "_ratio", "_ms"))
 
 
 def _in_usd(measure: str) -> bool:
@@ -140,17 +163,7 @@ def _in_usd(measure: str) -> bool:
 
 
 def _floor(rule: ThresholdRule | AnomalyRule) -> tuple[str, ...]:
-    return (COST,) if rule.min_usd and not _in_usd(rule.measure) else ()
-
-
-def _since(table: pa.Table, grain: str, first: str) -> pa.Table:
-    if grain == "total" or not table.num_rows:
-        return table
-    kind = table.schema.field(grain).type
-    start: date = date.fromisoformat(first[:10])
-    if pa.types.is_timestamp(kind):
-        start = datetime.fromisoformat(first[:10]).replace(tzinfo=UTC if kind.tz else None)
-    return table.filter(pc.greater_equal(table[grain], pa.scalar(start, kind)))
+    return (STAKE,) if rule.min_usd and not _in_usd(rule.measure) else ()
 
 
 def _only(table: pa.Table, rule: ThresholdRule | AnomalyRule) -> pa.Table:

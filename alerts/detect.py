@@ -124,7 +124,7 @@ def _stake(rule: ThresholdRule, point: Point, value: Decimal, beyond: Decimal) -
     """The money that a breach is about: the excess of an amount, the part that a share names, else the whole cost."""
     if rule.measure.endswith("_usd") and is_additive(rule.measure):
         return abs(beyond)
-    cost = abs(point.cost_usd or Decimal(0))
+    cost = abs(point.stake_usd or Decimal(0))
     return cost * abs(value) if rule.measure.endswith("_share") else cost
 
 

@@ -9,9 +9,10 @@ from functools import partial
 
 from sqlalchemy import Connection, Engine
 
+import warehouse.measures
 from alerts import detect, machine, render, silence, state, words
 from alerts.contributors import Contributors
-from alerts.data import TOTAL, Measures, Periods, Reading, Snapshot, local_day, periods, read, series_key
+from alerts.data import TOTAL, Measures, Periods, Reading, Snapshot, identity, local_day, periods, read, series_key
 from alerts.machine import Moment, Transition
 from alerts.settings import AlertSettings, AnomalyRule, ThresholdRule
 from alerts.silence import Silence
@@ -19,6 +20,7 @@ from alerts.state import Key, Notice, State
 from delivery import outbox
 from delivery.message import Message
 from warehouse import operations
+from warehouse.measures import UnknownMeasure
 
 ATTEMPTS = 5
 
@@ -79,7 +81,7 @@ def run(
     channels: Collection[str],
     now: datetime,
     *,
-    measures: Measures,
+    measures: Measures = warehouse.measures,
 ) -> EvaluationReport:
     """Evaluate every rule on `snapshot` and put what has to be told into the outbox, in one transaction.
 
@@ -109,7 +111,7 @@ def gather(measures: Measures, snapshot: Snapshot, settings: AlertSettings) -> R
         window = periods(rule, snapshot, settings.look_back + rule.periods - 1)
         try:
             reading = read(measures, snapshot, rule, first=_first(rule, snapshot, window))
-        except (ValueError, LookupError) as error:
+        except UnknownMeasure as error:
             problems.append(f"rule `{rule.name}`: its figures cannot be read ({error}); correct measure, by or where")
             continue
         found.append((rule, window, reading))
@@ -132,7 +134,7 @@ def evaluate(
             covering = silence.matching(rule, series, silences)
             can_tell = covering is None and bool(_channels_of(rule, settings, channels))
             moment = Moment(
-                readings.snapshot.manifest_id,
+                identity(readings.snapshot),
                 readings.snapshot.as_of,
                 now,
                 timedelta(hours=settings.repeat_after_hours),
@@ -203,7 +205,7 @@ def _write_messages(
     for name, told in by_channel.items():
         if len(told) > settings.digest_above:
             keys = "\n".join(sorted(transition.key for transition in told))
-            key = f"alert-digest:{readings.snapshot.manifest_id}:{hashlib.sha256(keys.encode()).hexdigest()[:16]}"
+            key = f"alert-digest:{identity(readings.snapshot)}:{hashlib.sha256(keys.encode()).hexdigest()[:16]}"
             outgoing.messages.append((name, key, render.digest(told, readings.snapshot, settings)))
             outgoing.notices |= dict.fromkeys((transition.key for transition in told), "digest")
             continue
@@ -238,7 +240,7 @@ def _commit(
             "value": None if t.judgement.value is None else str(t.judgement.value),
             "expected": None if t.judgement.expected is None else str(t.judgement.expected),
             "reason": t.reason,
-            "manifest": snapshot.manifest_id,
+            "manifest": identity(snapshot),
             "as_of": snapshot.as_of,
             "recorded_at": now,
             "notice": outgoing.notices[t.key],
@@ -259,7 +261,7 @@ def _commit(
         else ()
     )
     return EvaluationReport(
-        manifest=snapshot.manifest_id,
+        manifest=identity(snapshot),
         as_of=snapshot.as_of,
         rules=len(readings.rules),
         series=len(evaluation.states),

@@ -13,13 +13,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from alerts import words
 from alerts.contributors import Contributor
-from alerts.data import COST, TOTAL, Snapshot
+from alerts.data import HELD, TOTAL, Snapshot
 from alerts.detect import Judgement
 from alerts.machine import Transition
 from alerts.settings import AlertSettings, AnomalyRule, ThresholdRule
 from delivery.message import Message
+from warehouse.measures import MEASURES
 
 DIGEST_LINES = 20
+HELD_LINES = 5
 SEVERITIES = ("critical", "warning", "info")
 ICONS = {"critical": "🔴", "warning": "🟠", "info": "🔵"}
 
@@ -38,17 +40,18 @@ def message(
 ) -> Message:
     """One transition as plain text, Slack blocks and machine-readable data."""
     judgement = transition.judgement
+    subject, link = title(transition), _link(transition, settings)
     context = {
-        "title": title(transition),
+        "title": subject,
         "what": _what(transition, snapshot),
         "reason": transition.reason.rstrip("."),
         "facts": _facts(transition, snapshot),
         "contributors": _splits(transition, contributors, snapshot),
         "remedy": "" if transition.kind == "resolved" else words.remedy(transition.rule).rstrip("."),
-        "link": _link(transition, settings),
+        "link": link,
     }
     return Message(
-        subject=context["title"],
+        subject=subject,
         text=_text("alert.txt.j2", context),
         blocks=tuple(_blocks("alert.slack.j2", context)),
         data={
@@ -73,7 +76,7 @@ def message(
                 {"dimension": c.dimension, "name": c.name, "value": _number(c.value), "usual": _number(c.usual)}
                 for c in contributors
             ],
-            "link": context["link"],
+            "link": link,
         },
     )
 
@@ -150,15 +153,18 @@ def _facts(transition: Transition, snapshot: Snapshot) -> list[tuple[str, str]]:
         facts.append(("Usually", f"median of the {alike} in {rule.history_days} days; robust z {judgement.score:.1f}"))
     facts.append(("Basis", _basis(rule.measure, judgement)))
     facts.append(("Status", _status(judgement)))
+    if rule.measure == HELD and snapshot.held:
+        facts.append(("Controls", "; ".join(snapshot.held[:HELD_LINES])))
     facts.append(("Snapshot", _basis_of(snapshot)))
     return facts
 
 
 def _basis(measure: str, judgement: Judgement) -> str:
+    known = MEASURES.get(measure)
+    about = f"{known.about}; " if known is not None and known.about else ""
     if not measure.endswith("_usd"):
-        return "counted"
-    ledger = "effective (amortised, net)" if measure == COST else words.measure_name(measure)
-    return f"{ledger}, billed and estimated" if judgement.estimated else f"{ledger}, billed"
+        return f"{about}counted"
+    return f"{about}billed, and estimated in part" if judgement.estimated else f"{about}billed"
 
 
 def _status(judgement: Judgement) -> str:

@@ -12,7 +12,23 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-Dimension = Literal["team", "app", "model", "provider", "agent", "environment", "kind"]
+Dimension = Literal[
+    "team",
+    "app",
+    "cost_center",
+    "agent",
+    "environment",
+    "model",
+    "provider",
+    "account_id",
+    "region",
+    "service_tier",
+    "token_class",
+    "kind",
+    "name",
+    "source",
+    "reason",
+]
 Severity = Literal["info", "warning", "critical"]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
 Share = Annotated[Decimal, Field(ge=0, lt=1)]
@@ -34,7 +50,9 @@ class RuleBase(Settings):
     margin: Share = Field(
         default=Decimal("0.1"), description="how far back inside its limit a figure must be to resolve"
     )
-    include_estimates: bool = Field(default=True, description="add the estimate for what the bill does not hold yet")
+    include_estimates: bool = Field(
+        default=True, description="for bill measures: add the estimate for what is not billed yet"
+    )
     no_data: Literal["quiet", "notify"] = Field(default="quiet", description="when a series that was fine goes absent")
     remedy: str | None = Field(default=None, description="what to do, shown in the message")
 
@@ -84,8 +102,8 @@ class AnomalyRule(RuleBase):
 Rule = Annotated[ThresholdRule | AnomalyRule, Field(discriminator="kind")]
 
 SHIPPED_RULES: tuple[ThresholdRule | AnomalyRule, ...] = (
-    AnomalyRule(kind="anomaly", name="team-cost", measure="effective_cost_usd", by=("team",), min_usd=Decimal(20)),
-    AnomalyRule(kind="anomaly", name="model-cost", measure="effective_cost_usd", by=("model",), min_usd=Decimal(20)),
+    AnomalyRule(kind="anomaly", name="team-cost", measure="inference_cost_usd", by=("team",), min_usd=Decimal(20)),
+    AnomalyRule(kind="anomaly", name="model-cost", measure="inference_cost_usd", by=("model",), min_usd=Decimal(20)),
     ThresholdRule(
         kind="threshold",
         name="unattributed-share",
@@ -114,12 +132,9 @@ SHIPPED_RULES: tuple[ThresholdRule | AnomalyRule, ...] = (
     ThresholdRule(
         kind="threshold",
         name="cost-without-owner",
-        measure="effective_cost_usd",
-        by=("team",),
-        where={"team": (None,)},
+        measure="ownerless_cost_usd",
         above=Decimal(0),
         min_usd=Decimal(1),
-        absent="clear",
         remedy="add a rule under owners for the claims that Teams and apps lists",
     ),
 )

@@ -5,23 +5,13 @@ from decimal import Decimal
 
 from alerts.data import is_additive
 from alerts.settings import AnomalyRule, ThresholdRule
-
-NAMES = {
-    "effective_cost_usd": "cost",
-    "billed_cost_usd": "billed cost",
-    "estimated_cost_usd": "estimated cost",
-    "usage_cost_usd": "usage cost",
-    "total_tokens": "tokens",
-    "unpriced_tokens": "tokens without a price",
-    "unattributed_share": "share of the bill that no usage explains",
-    "cost_per_mtok_usd": "cost per million tokens",
-    "requests": "requests",
-    "failed_requests": "failed requests",
-    "controls_failed": "failed controls",
-}
+from warehouse.measures import MEASURES
 
 PAGES = {
     "unattributed_share": "reconciliation",
+    "unattributed_cost_usd": "reconciliation",
+    "ownerless_cost_usd": "teams",
+    "ownerless_share": "teams",
     "unpriced_tokens": "reconciliation",
     "controls_failed": "reconciliation",
     "cost_per_mtok_usd": "models",
@@ -29,7 +19,9 @@ PAGES = {
 
 
 def measure_name(measure: str) -> str:
-    return NAMES.get(measure, measure.removesuffix("_usd").replace("_", " "))
+    """What a measure is called in a sentence: its title where the warehouse gives one."""
+    known = MEASURES.get(measure)
+    return known.title.lower() if known else measure.removesuffix("_usd").replace("_", " ")
 
 
 def figure(measure: str, value: Decimal | None, currency: str) -> str:

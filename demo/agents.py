@@ -102,7 +102,7 @@ def running_total(values: np.ndarray, owner_start: np.ndarray, owner: np.ndarray
 def converse(
     rng: np.random.Generator, habit: Habit, starts_us: np.ndarray, lengths: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Simulate one conversation per start. Returns (calls with times and tokens, the conversation's number per call)."""
+    """Simulate one conversation per start. Returns the calls with times and tokens, and each call's conversation."""
     n = habit.requests.tokens(rng, len(starts_us)) if lengths is None else lengths
     owner_start = np.concatenate([[0], np.cumsum(n)[:-1]])
     owner = np.repeat(np.arange(len(n)), n)

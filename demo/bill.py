@@ -1,7 +1,5 @@
 """One delivery of the bill for one month: Bedrock, everything else, credits, support and tax."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from demo import cloud
@@ -19,15 +17,7 @@ CREDITS = (("AmazonBedrockService", 900, 6), ("AmazonBedrock", 60, 10), ("Amazon
 """(product code, at most so many dollars, at most so many percent of the month's charges)."""
 
 
-@dataclass(frozen=True)
-class Bill:
-    """The lines of one month in one delivery, and which metered lines they came from."""
-
-    ledger: Ledger
-    metered: np.ndarray  # metering.LINE rows that are in the bill
-
-
-def draw_up(simulation: Simulation, period: Period, metered: np.ndarray, tariff: Tariff) -> Bill:
+def draw_up(simulation: Simulation, period: Period, metered: np.ndarray, tariff: Tariff) -> Ledger:
     """The bill of a month. `metered`: the metered lines that have reached billing by this delivery."""
     window = simulation.window
     ledger = Ledger(period)
@@ -38,7 +28,7 @@ def draw_up(simulation: Simulation, period: Period, metered: np.ndarray, tariff:
     add_credits(ledger)
     add_support(ledger)
     add_tax(ledger)
-    return Bill(ledger, mine)
+    return ledger
 
 
 def add_bedrock(ledger: Ledger, metered: np.ndarray, tariff: Tariff) -> None:

@@ -71,4 +71,10 @@ def _columns() -> list[tuple[str, pa.DataType]]:
 
 SCHEMA = pa.schema(_columns())
 
-MANIFEST_TYPES = {STRING: "string", DOUBLE: "double", TIME: "timestamp", MAP: "map<string,string>", NUMBER_MAP: "map<string,double>"}
+MANIFEST_TYPES = {
+    STRING: "string",
+    DOUBLE: "double",
+    TIME: "timestamp",
+    MAP: "map<string,string>",
+    NUMBER_MAP: "map<string,double>",
+}

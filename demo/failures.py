@@ -137,5 +137,3 @@ def cut(rng: np.random.Generator, calls: np.ndarray, rows: np.ndarray) -> None:
     writing_us = calls["end_us"][rows] - calls["first_token_us"][rows]
     calls["end_us"][rows] = calls["first_token_us"][rows] + np.rint(writing_us * share).astype(np.int64)
     calls["status"][rows] = Status.CUT_OFF
-
-

@@ -292,5 +292,3 @@ def write_raw(folder: Path, writer: PayloadWriter, rows: np.ndarray) -> Iterator
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(writer.payload(row))
         yield file
-
-

@@ -1,13 +1,13 @@
-"""The incidents planted in the demonstration: what is changed in the calls, and the record of each for the truth."""
+"""The incidents planted in the demonstration: when they happen and what they change in the calls."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from demo import agents, shapes, traffic
 from demo.calls import CallKind, Planted, empty
-from demo.clock import DAY, HOUR, MINUTE, SECOND, Window, iso
+from demo.clock import DAY, HOUR, MINUTE, SECOND, Window
 from demo.models import DEPLOYMENTS, INDEX, READ, WRITE_5M
 from demo.people import AGENT_INDEX, APP_INDEX, APPS, CREDENTIAL_INDEX
 
@@ -37,39 +37,6 @@ class Plan:
     untagged: Span | None
     new_model_from_us: int | None
     price_cut_from_us: int | None
-
-
-@dataclass
-class Incident:
-    """One entry of the truth. Sizes are exact; None where a measure does not apply."""
-
-    name: str
-    cause: str
-    start_us: int
-    end_us: int | None
-    team: str | None
-    app: str | None
-    model: str | None = None
-    calls: int | None = None
-    tokens: int | None = None
-    cost_nano_usd: int | None = None
-    details: dict[str, object] = field(default_factory=dict)
-
-    def record(self) -> dict[str, object]:
-        """As written to truth.json."""
-        return {
-            "name": self.name,
-            "cause": self.cause,
-            "start": iso(self.start_us),
-            "end": None if self.end_us is None else iso(self.end_us),
-            "team": self.team,
-            "app": self.app,
-            "model": self.model,
-            "calls": self.calls,
-            "tokens": self.tokens,
-            "cost_nano_usd": self.cost_nano_usd,
-            "details": self.details,
-        }
 
 
 def plan(window: Window) -> Plan:
@@ -151,7 +118,7 @@ def run_away(rng: np.random.Generator, window: Window, scale: float, plan: Plan)
 def storm(rng: np.random.Generator, calls: np.ndarray, plan: Plan) -> np.ndarray:
     """product-search's client gives up after 2 s and asks again; both answers complete and are billed.
 
-    Both are logged as success. The second request comes from the same chain (same trace) but is a new call to the gateway.
+    The second request comes from the same chain (same trace) but is a new call to the gateway.
     """
     if plan.retry_storm is None:
         return empty(0)

@@ -59,7 +59,9 @@ class Ledger:
     kinds: list[Description] = field(default_factory=list)
     rows: list[np.ndarray] = field(default_factory=list)
 
-    def kind(self, account: Account, billing_entity: str, line_type: str, **described: str | dict[str, str] | None) -> int:
+    def kind(
+        self, account: Account, billing_entity: str, line_type: str, **described: str | dict[str, str] | None
+    ) -> int:
         """Register a kind of line; returns its number. `described` are CUR columns without the common ones."""
         marketplace = billing_entity == "AWS Marketplace"
         common: Description = {

@@ -1,12 +1,12 @@
 """Models, where they are deployed, what AWS charges for them and how the bill names them.
 
-All prices are whole nano-dollars per token: $3.30 per million tokens = 3300 nano-dollars per token, so every cost in the
-demonstration is an exact integer. Prices are those of AWS on demand as pydantic/genai-prices lists them (provider `aws`),
-`global.*` for the global profile and `regional.*` for in-region and geo (billing.md 5.3: geo is about 10 % above global).
-Usage types follow billing.md 5.1 and the public AWS price list.
+All prices are whole nano-dollars per token ($3.30 per million tokens = 3300): every cost in the demonstration is an
+exact integer. Prices are those of AWS on demand as pydantic/genai-prices lists them (provider `aws`): `global.*` for
+the global profile, `regional.*` for in-region and geo (billing.md 5.3: geo is about 10 % above global). Usage types
+follow billing.md 5.1 and the public AWS price list.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -42,7 +42,11 @@ Prices = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True)
 class Model:
-    """One foundation model. `prices`: scope -> nano-dollars per token, in the order of `TOKEN_CLASSES`; 0 = no such class."""
+    """One foundation model.
+
+    `prices`: by scope, nano-dollars per token in the order of `TOKEN_CLASSES`; 0 where the model has no such class.
+    `family`: how the bill names it (billing.md 5.1), C in the older camel or the newer snake spelling.
+    """
 
     slug: str
     model_id: str
@@ -179,7 +183,7 @@ class Deployment:
 
     @property
     def name(self) -> str:
-        """The gateway's `model_id`: `sonnet-4-5-us-east-1-ai-prod`; the scope is named where it is not the usual one."""
+        """The gateway's `model_id`: `sonnet-4-5-us-east-1-ai-prod`; names the scope where it is not the usual one."""
         scope = "" if self.scope == self.model.scope else f"{self.scope}-"
         return f"{self.model.slug}-{scope}{self.region}-{self.account}"
 
@@ -194,7 +198,7 @@ class Deployment:
         """The resource of the bill line: the foundation model, or the system inference profile that was called."""
         if self.scope == "regional":
             return f"arn:aws:bedrock:{self.region}::foundation-model/{self.model.model_id}"
-        # assumption: cross-region calls are billed on the profile's ARN in the source region and caller's account
+        # assumption: cross-region calls are billed on the profile's ARN, in the source region and the caller's account
         return f"arn:aws:bedrock:{self.region}:{ACCOUNTS[self.account].id}:inference-profile/{self.inference_id}"
 
     @property
@@ -244,7 +248,7 @@ INDEX = {deployment.name: number for number, deployment in enumerate(DEPLOYMENTS
 
 
 def fallback_of(number: int) -> int:
-    """The deployment the gateway falls back to: the fallback model in the same account, region and scope; -1 for none."""
+    """The deployment the gateway falls back to: the fallback model in the same account, region and scope; or -1."""
     origin = DEPLOYMENTS[number]
     for candidate, deployment in enumerate(DEPLOYMENTS):
         same_place = (deployment.region, deployment.account) == (origin.region, origin.account)
@@ -283,7 +287,6 @@ class BillName:
     description: str
     unit: str
     tokens_per_unit: int
-    fields: dict[str, str] = field(default_factory=dict)
 
 
 _FAMILY_AB = {
@@ -321,7 +324,7 @@ def bill_name(deployment: Deployment, token_class: int, batch: bool, long_contex
     prefix, location, _ = REGIONS[deployment.region]
     model = deployment.model
     if model.family in ("A", "B"):
-        # assumption: the geo profile has no suffix of its own, as AWS's price list is flat for it (geo = regional price)
+        # assumption: the geo profile has no suffix of its own; AWS's price list has one price for both
         scope = "-cross-region-global" if deployment.scope == "global" else ""
         usage_type = f"{prefix}-{model.bill_name}-{_FAMILY_AB[token_class]}{'-batch' if batch else ''}{scope}"
         words = _WORDS[token_class].lower().replace("response", "output")
@@ -339,7 +342,8 @@ def bill_name(deployment: Deployment, token_class: int, batch: bool, long_contex
         name = f"{_SNAKE[token_class]}{'_long_ctx' if long_context else ''}{'_global' if is_global else ''}_{tier}"
         scope_words = "Global" if is_global else "Regional"
         context = " Long Context" if long_context else ""
-        words = f"Million {_WORDS[token_class].replace('Response', 'Output')}{context} - {tier.title()}, {scope_words}"
+        kind = _WORDS[token_class].replace("Response", "Output")
+        words = f"Million {kind}{context} - {tier.title()}, {scope_words}"
     usage_type = f"{prefix}-MP:{prefix}_{name}-Units"
     description = f"AWS Marketplace software usage|{deployment.region}|{words}"
     return BillName(usage_type, "Usage", description, "Units", 1_000_000)

@@ -9,10 +9,12 @@ from pathlib import Path
 import jinja2
 import numpy as np
 
-from demo import bill, cur, gateway_log, metering, restatement, truth
+from demo import bill, cur, gateway_log, incident_sizes, metering, restatement, truth, truth_tables
 from demo.calls import Status, is_billed, is_logged
 from demo.clock import DAY, HOUR, MINUTE, Period, Window, instant, iso
-from demo.incidents import Incident
+from demo.editions import Edition
+from demo.incident_sizes import Incident
+from demo.ledger import Ledger
 from demo.metering import Tariff
 from demo.models import ACCOUNTS, DEPLOYMENTS, PAYER
 from demo.names import Names, name_calls
@@ -26,7 +28,7 @@ NEXT_DELIVERY = ".next-delivery"
 
 @dataclass(frozen=True)
 class Organisation:
-    """What was written. `as_of`: the instant at which the company 'is'; `gateway_calls`: records in the gateway's log."""
+    """What was written. `as_of`: the instant at which the company 'is'; `gateway_calls`: records of the gateway."""
 
     out: Path
     as_of: datetime
@@ -66,7 +68,7 @@ def write(
 def write_bill_and_truth(
     out: Path, simulation: Simulation, names: Names, facts: dict[str, object]
 ) -> tuple[list[Path], int, list[Path]]:
-    """Both deliveries of the bill and the truth about them. Returns (bill files, lines of the first delivery, truth files)."""
+    """Both deliveries of the bill and the truth. Returns bill files, lines of the first delivery, truth files."""
     window = simulation.window
     periods = window.periods()
     tariff = Tariff(price_cut_from_us=simulation.plan.price_cut_from_us)
@@ -74,52 +76,52 @@ def write_bill_and_truth(
     metered = metered[metered["hour_us"] < window.billed_until_us]
     correction = restatement.plan(metered, tariff, window, simulation.scale, periods[-1])
     missing = metered[correction.late] if correction.late >= 0 else None
-    first = truth.Edition("first", tariff, missing)
-    restated = truth.Edition("restated", Tariff(tariff.price_cut_from_us, correction.rerating), None)
+    first = Edition("first", tariff, missing)
+    restated = Edition("restated", Tariff(tariff.price_cut_from_us, correction.rerating), None)
 
     files: list[Path] = []
     lines, totals = 0, []
     on_time = np.arange(len(metered)) != correction.late
     for period in periods:
         delivery = cur.Delivery(period, delivered_us(window, period), 1)
-        drawn = bill.draw_up(simulation, period, metered[on_time], first.tariff)
-        files += write_delivery(out, simulation, drawn, delivery)
-        lines += len(drawn.ledger.all_rows())
-        totals.append(summary_of(drawn, delivery, "first"))
+        ledger = bill.draw_up(simulation, period, metered[on_time], first.tariff)
+        files += write_delivery(out, simulation, ledger, delivery)
+        lines += len(ledger.all_rows())
+        totals.append(summary_of(ledger, delivery, "first"))
     later = cur.Delivery(periods[-1], window.as_of_us + 9 * HOUR + 5 * MINUTE, 2)
-    drawn = bill.draw_up(simulation, periods[-1], metered, restated.tariff)
+    ledger = bill.draw_up(simulation, periods[-1], metered, restated.tariff)
     shutil.rmtree(out / NEXT_DELIVERY, ignore_errors=True)
-    write_delivery(out / NEXT_DELIVERY, simulation, drawn, later)
-    totals.append(summary_of(drawn, later, "restated"))
+    write_delivery(out / NEXT_DELIVERY, simulation, ledger, later)
+    totals.append(summary_of(ledger, later, "restated"))
 
-    incidents = truth.planted_incidents(simulation, first, restated, metered, correction, names)
+    incidents = incident_sizes.planted(simulation, names, first, restated, metered, correction)
     tables = {
-        "cost_by_hour_first": truth.cost_by_hour(simulation, first),
-        "cost_by_hour_restated": truth.cost_by_hour(simulation, restated),
-        "cost_by_call": truth.cost_by_call(simulation, names, first, restated),
-        "cost_by_task": truth.cost_by_task(simulation, names, first, restated),
+        "cost_by_hour_first": truth_tables.cost_by_hour(simulation, first),
+        "cost_by_hour_restated": truth_tables.cost_by_hour(simulation, restated),
+        "cost_by_call": truth_tables.cost_by_call(simulation, names, first, restated),
+        "cost_by_task": truth_tables.cost_by_task(simulation, names, first, restated),
     }
     return files, lines, truth.write(out, tables, summary(simulation, facts, totals, incidents))
 
 
 def delivered_us(window: Window, period: Period) -> int:
-    """When the delivery that is there at `as_of` was made: after the invoice for a final month, else late in the evening."""
+    """When the delivery that is there at `as_of` was made: after the invoice of a final month, else an hour ago."""
     if period.final:
         return period.end_us + 5 * DAY + 3 * HOUR + 12 * MINUTE
     return window.as_of_us - HOUR - 17 * MINUTE
 
 
-def write_delivery(out: Path, simulation: Simulation, drawn: bill.Bill, delivery: cur.Delivery) -> list[Path]:
+def write_delivery(out: Path, simulation: Simulation, ledger: Ledger, delivery: cur.Delivery) -> list[Path]:
     rng = generator(simulation.seed, f"line ids {delivery.period.label} {delivery.number}")
-    return cur.write_delivery(out, drawn.ledger, delivery, rng)
+    return cur.write_delivery(out, ledger, delivery, rng)
 
 
-def summary_of(drawn: bill.Bill, delivery: cur.Delivery, edition: str) -> dict[str, object]:
+def summary_of(ledger: Ledger, delivery: cur.Delivery, edition: str) -> dict[str, object]:
     """Exact totals of one delivery, in nano-dollars."""
-    rows = drawn.ledger.all_rows()
-    usage = [kind["line_item_line_item_type"] == "Usage" for kind in drawn.ledger.kinds]
+    rows = ledger.all_rows()
+    usage = [kind["line_item_line_item_type"] == "Usage" for kind in ledger.kinds]
     model_products = {deployment.model.product_code for deployment in DEPLOYMENTS}
-    of_models = [kind["line_item_product_code"] in model_products for kind in drawn.ledger.kinds]
+    of_models = [kind["line_item_product_code"] in model_products for kind in ledger.kinds]
     is_model_usage = np.array(usage)[rows["kind"]] & np.array(of_models)[rows["kind"]]
     return {
         "edition": edition,
@@ -129,8 +131,8 @@ def summary_of(drawn: bill.Bill, delivery: cur.Delivery, edition: str) -> dict[s
         "lines": len(rows),
         "total_nano_usd": int(rows["cost_nano"].sum()),
         "model_usage_nano_usd": int(rows["cost_nano"][is_model_usage].sum()),
-        "by_line_type_nano_usd": drawn.ledger.cost_by("line_item_line_item_type", rows),
-        "by_product_code_nano_usd": drawn.ledger.cost_by("line_item_product_code", rows),
+        "by_line_type_nano_usd": ledger.cost_by("line_item_line_item_type", rows),
+        "by_product_code_nano_usd": ledger.cost_by("line_item_product_code", rows),
     }
 
 
@@ -152,7 +154,7 @@ def summary(
 
 
 def deliver_restatement(out: Path) -> None:
-    """AWS delivers the open month again, corrected. The files of the first delivery stay; the period's manifest moves on."""
+    """AWS delivers the open month again, corrected. The first delivery's files stay; the month's manifest moves on."""
     waiting = out / NEXT_DELIVERY
     if not waiting.is_dir():
         raise FileNotFoundError(f"{waiting}: no delivery is waiting; write the organisation first")
@@ -163,8 +165,7 @@ def config(out: Path) -> str:
     """InferLedger's settings for the company, as YAML."""
     facts = json.loads((out / FACTS).read_text())
     template = Path(__file__).with_name("inferledger.yaml.j2").read_text()
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    return environment.from_string(template).render(
+    text: str = jinja2.Template(template, undefined=jinja2.StrictUndefined, keep_trailing_newline=True).render(
         out=out.resolve(),
         as_of=facts["as_of"],
         bucket=cur.BUCKET,
@@ -177,6 +178,4 @@ def config(out: Path) -> str:
             for team, number in TEAMS.items()
         ],
     )
-
-
-__all__ = ["Organisation", "config", "deliver_restatement", "write"]
+    return text

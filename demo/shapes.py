@@ -1,7 +1,7 @@
 """Shapes of real LLM traffic as quantile tables, and sampling from them.
 
-The tables were read off the public traces listed in samples/README.md (Azure 2023, Mooncake FAST'25, Claude Code tasks of
-kv-cache-tester). They are parameters here, so the demonstration needs no file of those traces.
+The tables were read off the public traces listed in samples/README.md (Azure 2023, Mooncake FAST'25, Claude Code tasks
+of kv-cache-tester). They are parameters here, so the demonstration needs no file of those traces.
 """
 
 from dataclasses import dataclass
@@ -44,8 +44,8 @@ RETRIEVAL_OUTPUT = Quantiles(_TAILS, (1, 3, 10, 24, 157, 350, 472, 597, 698, 111
 EMBEDDED_QUERY = Quantiles((0.0, 0.5, 0.9, 1.0), (4, 18, 60, 400))
 EMBEDDED_CHUNKS = Quantiles((0.0, 0.5, 1.0), (2000, 6500, 8192))
 
-# Claude Code tasks: 3-561 requests (median 45), request input p10/p50/p90/p99 42k/104k/234k/499k, output 105/216/898/3,686,
-# API time p50 6.1 s, p99 61 s, think time p50 10 s
+# Claude Code tasks: 3-561 requests (median 45), request input p10/p50/p90/p99 42k/104k/234k/499k, output
+# 105/216/898/3,686, API time p50 6.1 s, p99 61 s, think time p50 10 s
 CODING_REQUESTS = Quantiles(_TAILS, (3, 3, 4, 7, 18, 45, 91, 150, 211, 342, 561))
 CODING_FIRST_INPUT = Quantiles(_TAILS, (9000, 10215, 13036, 15496, 18625, 24259, 80000, 185000, 290000, 600000, 800000))
 CODING_GROWTH = Quantiles(_TAILS, (100, 120, 145, 181, 324, 657, 1594, 3757, 6861, 20433, 45000))
@@ -80,7 +80,7 @@ TOKENS_PER_SECOND = 75.0
 
 @dataclass(frozen=True)
 class DayShape:
-    """How an application's calls spread over the week. `hours`: 24 weights of UTC hours; `weekend`: factor on Sat and Sun."""
+    """How an application's calls spread over the week. `hours`: 24 weights of UTC hours; `weekend`: factor."""
 
     hours: tuple[float, ...]
     weekend: float

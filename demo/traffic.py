@@ -158,5 +158,3 @@ def generate(rng: np.random.Generator, app: App, window: Window, scale: float) -
     if app.kind is Kind.BATCH:
         return batch(rng, app, window, scale)
     return interactive(rng, app, window, scale)
-
-

@@ -9,33 +9,30 @@ CREATE OR REPLACE TEMP VIEW payload AS
 SELECT line.*, filename AS path, CAST(NULL AS BIGINT) AS line_number, CAST(NULL AS VARCHAR) AS row_digest,
     CAST(NULL AS VARCHAR) AS broken
 FROM read_json(getvariable('files'), format = 'newline_delimited', records = true, maximum_object_size = 134217728,
-    columns = {{columns}}) AS line;
+    columns = {{shape}}) AS line;
 
 -- :columns
-{
-    id: 'VARCHAR', litellm_call_id: 'VARCHAR', trace_id: 'VARCHAR', session_id: 'VARCHAR', call_type: 'VARCHAR',
-    cache_hit: 'VARCHAR', stream: 'VARCHAR', status: 'VARCHAR', custom_llm_provider: 'VARCHAR',
-    "startTime": 'VARCHAR', "endTime": 'VARCHAR', "completionStartTime": 'VARCHAR', model: 'VARCHAR', model_id: 'VARCHAR', model_group: 'VARCHAR',
-    api_base: 'VARCHAR', end_user: 'VARCHAR', prompt_tokens: 'VARCHAR', completion_tokens: 'VARCHAR',
-    total_tokens: 'VARCHAR', response_cost: 'VARCHAR', request_tags: 'VARCHAR[]',
-    response_cost_failure_debug_info: 'STRUCT(custom_llm_provider VARCHAR)',
-    error_information: 'STRUCT(error_code VARCHAR, error_class VARCHAR)',
-    hidden_params: 'STRUCT(api_base VARCHAR, batch_models JSON)',
-    model_parameters: 'STRUCT(service_tier VARCHAR, stream VARCHAR)',
-    metadata: 'STRUCT(
-        user_api_key_alias VARCHAR, user_api_key_team_id VARCHAR, user_api_key_team_alias VARCHAR,
-        user_api_key_org_id VARCHAR, user_api_key_org_alias VARCHAR, user_api_key_project_id VARCHAR,
-        user_api_key_project_alias VARCHAR, user_api_key_user_id VARCHAR, user_api_key_end_user_id VARCHAR,
-        attempted_retries VARCHAR, spend_logs_metadata JSON, requester_metadata JSON, user_api_key_auth_metadata JSON,
-        usage_object STRUCT(
-            prompt_tokens VARCHAR, completion_tokens VARCHAR, total_tokens VARCHAR, service_tier VARCHAR,
-            cache_read_input_tokens VARCHAR, cache_creation_input_tokens VARCHAR,
-            cache_creation STRUCT(ephemeral_5m_input_tokens VARCHAR, ephemeral_1h_input_tokens VARCHAR),
-            prompt_tokens_details STRUCT(
-                cached_tokens VARCHAR, cache_creation_tokens VARCHAR, cache_write_tokens VARCHAR,
-                cache_creation_token_details STRUCT(ephemeral_5m_input_tokens VARCHAR, ephemeral_1h_input_tokens VARCHAR)),
-            completion_tokens_details STRUCT(reasoning_tokens VARCHAR)))'
-}
+id VARCHAR, litellm_call_id VARCHAR, trace_id VARCHAR, session_id VARCHAR, call_type VARCHAR, cache_hit VARCHAR,
+stream VARCHAR, status VARCHAR, custom_llm_provider VARCHAR, "startTime" VARCHAR, "endTime" VARCHAR,
+"completionStartTime" VARCHAR, model VARCHAR, model_id VARCHAR, model_group VARCHAR, api_base VARCHAR, end_user VARCHAR,
+prompt_tokens VARCHAR, completion_tokens VARCHAR, total_tokens VARCHAR, response_cost VARCHAR, request_tags VARCHAR[],
+response_cost_failure_debug_info STRUCT(custom_llm_provider VARCHAR),
+error_information STRUCT(error_code VARCHAR, error_class VARCHAR),
+hidden_params STRUCT(api_base VARCHAR, batch_models JSON),
+model_parameters STRUCT(service_tier VARCHAR, stream VARCHAR),
+metadata STRUCT(
+    user_api_key_alias VARCHAR, user_api_key_team_id VARCHAR, user_api_key_team_alias VARCHAR,
+    user_api_key_org_id VARCHAR, user_api_key_org_alias VARCHAR, user_api_key_project_id VARCHAR,
+    user_api_key_project_alias VARCHAR, user_api_key_user_id VARCHAR, user_api_key_end_user_id VARCHAR,
+    attempted_retries VARCHAR, spend_logs_metadata JSON, requester_metadata JSON, user_api_key_auth_metadata JSON,
+    usage_object STRUCT(
+        prompt_tokens VARCHAR, completion_tokens VARCHAR, total_tokens VARCHAR, service_tier VARCHAR,
+        cache_read_input_tokens VARCHAR, cache_creation_input_tokens VARCHAR,
+        cache_creation STRUCT(ephemeral_5m_input_tokens VARCHAR, ephemeral_1h_input_tokens VARCHAR),
+        prompt_tokens_details STRUCT(
+            cached_tokens VARCHAR, cache_creation_tokens VARCHAR, cache_write_tokens VARCHAR,
+            cache_creation_token_details STRUCT(ephemeral_5m_input_tokens VARCHAR, ephemeral_1h_input_tokens VARCHAR)),
+        completion_tokens_details STRUCT(reasoning_tokens VARCHAR)))
 
 -- :payload_by_line
 -- The tolerant pass: every line by itself, with its number and what is wrong with it.
@@ -60,7 +57,7 @@ looked AS (
     FROM piece_line
     WHERE trim(line, ' ' || chr(9) || chr(13)) <> ''
 )
-SELECT unnest(json_transform(CASE WHEN broken IS NULL THEN line ELSE '{}' END, '{{structure}}')),
+SELECT unnest(TRY_CAST(CAST(CASE WHEN broken IS NULL THEN line ELSE '{}' END AS JSON) AS STRUCT({{columns}}))),
     path, line_number, md5(line) AS row_digest, broken
 FROM looked;
 

@@ -25,6 +25,11 @@ CREATE OR REPLACE TEMP MACRO instant(written) AS
 CREATE OR REPLACE TEMP MACRO claims_of(named) AS
     list_sort(list_filter(named, lambda claim: claim.v IS NOT NULL AND claim.v <> ''));
 
+-- :shape
+-- Column definitions of the table log_shape as the literal that read_json(columns = ...) takes.
+SELECT '{' || string_agg('"' || column_name || '": ''' || data_type || '''', ', ' ORDER BY column_index) || '}'
+FROM duckdb_columns() WHERE table_name = 'log_shape';
+
 -- :stage
 -- grain: one logged attempt; `reason` NULL means fit to be stored
 CREATE OR REPLACE TEMP TABLE staged_record (

@@ -24,13 +24,9 @@ def use(connection: duckdb.DuckDBPyConnection, variables: Mapping[str, Any]) -> 
 def shape_of(connection: duckdb.DuckDBPyConnection, columns: str) -> str:
     """Column definitions (``a VARCHAR, b STRUCT(...)``) as the literal that ``read_json(columns = ...)`` takes."""
     connection.execute(f"CREATE OR REPLACE TEMP TABLE log_shape ({columns})")
-    found = connection.execute(
-        """
-        SELECT string_agg('"' || column_name || '": \'' || data_type || '\'', ', ' ORDER BY column_index)
-        FROM duckdb_columns() WHERE table_name = 'log_shape'
-        """.replace("\\'", "''")
-    ).fetchone()
-    return "{" + str(found[0] if found else "") + "}"
+    found = connection.execute(queries("usage/record.sql")["shape"]).fetchone()
+    assert found is not None
+    return str(found[0])
 
 
 def write(

@@ -1,0 +1,52 @@
+"""A migrated operations database on either engine, and servers that play the other side."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from migrations import run
+from tests.delivery.servers import HttpServer, SmtpServer
+from warehouse import operations
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The operations database, on SQLite and on PostgreSQL."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/operations.db"
+    else:
+        url = str(request.getfixturevalue("postgres_database"))
+    run.upgrade("operations", url)
+    return url
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    engine = operations.connect(url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def lite(tmp_path: Path) -> Iterator[Engine]:
+    """The operations database on SQLite alone, for what does not depend on the engine."""
+    run.upgrade("operations", f"sqlite:///{tmp_path}/lite.db")
+    engine = operations.connect(f"sqlite:///{tmp_path}/lite.db")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def slack() -> Iterator[HttpServer]:
+    server = HttpServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def smtp() -> Iterator[SmtpServer]:
+    server = SmtpServer()
+    yield server
+    server.stop()

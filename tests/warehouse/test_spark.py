@@ -1,0 +1,177 @@
+"""The same files on Apache Spark give the same rows as on DuckDB, step by step, from the same inputs."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import needs
+from tests.world import World
+from warehouse import attribution, owners, render, waterfall
+from warehouse.engine import writing
+from warehouse.settings import WarehouseSettings
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+INPUTS = {
+    "01_model_name": ["model_alias"],
+    "02_usage_event": ["work_record", "model_name"],
+    "10_rate": ["work_event", "price"],
+    "11_event_class": ["work_event", "rate"],
+    "12_usage_hour": ["work_event", "event_class"],
+    "13_latency_hour": ["work_event"],
+    "14_task_usage_hour": ["work_event"],
+    "15_user_usage_hour": ["work_event"],
+    "20_bill_line": ["work_line", "model_name", "scope_service", "scope_account", "run_parameter"],
+    "60_bill_bucket": ["bill_line"],
+    "61_bill_amount": ["bill_line"],
+    "62_event_cell": ["event_class", "bill_bucket", "bucket_hour", "run_parameter"],
+    "63_bucket_match": ["bill_bucket", "event_cell", "bill_watermark", "run_parameter"],
+    "64_api_posting": ["bucket_match", "bill_amount", "event_cell", "run_parameter"],
+    "70_ledger_hour": ["api_posting", "bill_line"],
+    "71_task_hour": ["api_posting"],
+    "72_user_hour": ["api_posting"],
+    "73_match_hour": ["bucket_match", "api_posting"],
+    "80_overlay_scope": ["bill_line", "scope_service", "scope_account", "period_usage"],
+    "81_overlay_day": ["overlay_scope", "hour_calendar", "run_parameter"],
+    "82_ledger_overlay": ["overlay_day", "day_usage"],
+    "90_claim_owner": ["claim_set_key", "claim_value", "owner_period", "owner_rule", "owner_condition", "owner_value"],
+}
+# Steps before and after the bill's lines are read for the overlay: `bill_line` means another set of lines there.
+OVERLAY = ("80_overlay_scope", "81_overlay_day", "82_ledger_overlay")
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    needs.java()
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("inferledger-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.ansi.enabled", "true")
+        .config("spark.sql.timestampType", "TIMESTAMP_NTZ")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.warehouse.dir", str(folder))
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory):
+    """Run the waterfall on DuckDB; keep every step's inputs and output as Parquet."""
+    folder = tmp_path_factory.mktemp("steps")
+    world = _organisation(World(tmp_path_factory.mktemp("data"), _settings(), as_of="2026-10-20 06:00"))
+    kept: dict[str, dict[str, Path]] = {}
+    step = attribution._step
+
+    def keep(connection, name, into=None):
+        inputs = {}
+        for table in INPUTS[name]:
+            inputs[table] = folder / f"{name}-{table}.parquet"
+            connection.execute(f"COPY (FROM {table}) TO '{inputs[table]}'")
+        step(connection, name, into)
+        output = folder / f"{name}.parquet"
+        connection.execute(f"COPY (FROM {into or waterfall.table(name)}) TO '{output}'")
+        kept[name] = {**inputs, "": output}
+
+    attribution._step = keep
+    try:
+        world.attribute()
+    finally:
+        attribution._step = step
+    with writing(world.layout, "test") as connection:
+        owners.load_rules(connection, world.settings)
+        inputs = {}
+        for table in INPUTS["90_claim_owner"]:
+            inputs[table] = folder / f"90-{table}.parquet"
+            connection.execute(f"COPY (FROM {table}) TO '{inputs[table]}'")
+        output = folder / "90.parquet"
+        connection.execute(f"COPY ({waterfall.text('90_claim_owner')}) TO '{output}'")
+        kept["90_claim_owner"] = {**inputs, "": output}
+    return kept
+
+
+def test_every_step_is_compared():
+    assert set(INPUTS) == set(waterfall.names())
+
+
+@pytest.mark.parametrize("name", list(INPUTS))
+def test_a_step_gives_the_same_rows_on_spark(name, spark, steps):
+    for table in INPUTS[name]:
+        spark.read.parquet(str(steps[name][table])).createOrReplaceTempView(table)
+    got = _canonical(spark.sql(render.sql(name, "spark")))
+    expected = _canonical(spark.read.parquet(str(steps[name][""])))
+    assert expected[1], f"{name}: the organisation of this test gives it nothing to do"
+    assert got == expected
+
+
+def _canonical(frame):
+    rows = [tuple("NULL" if value is None else str(value) for value in row) for row in frame.collect()]
+    return frame.columns, sorted(rows)
+
+
+def _settings():
+    return WarehouseSettings.model_validate({
+        "zone": "Europe/Paris",
+        "attribution": {"scope": {"services": ["Amazon OpenSearch"], "accounts": ["222233334444"]}},
+        "owners": [
+            {"when": {"key_alias": "search-*"}, "set": {"team": "search", "app": "app-{tag.app}"}},
+            {"when": {"key_alias": "old_*"}, "set": {"team": "legacy"}, "to": "2026-10-03"},
+            {"when": {"tag.app": "*"}, "set": {"team": "guess", "app": "{tag.app}"}},
+        ],
+    })
+
+
+def _organisation(world):
+    """Every branch of every step: negative and zero amounts, corrections, tiers, windows, lateness, overlays."""
+    world.price(uncached_input="3.3", output="15.7", cache_read="0.33")
+    with writing(world.layout, "test") as c:
+        c.execute("""
+            INSERT INTO price SELECT 'p', 'contract', 'aws.bedrock', 'opus', s.scope, 'standard', k.name, t.tier, 'USD',
+                k.amount * t.factor, '1970-01-01', '9999-12-31', w.a, w.b, 'test', 'test'
+            FROM (VALUES ('uncached_input', 5.25), ('output', 25.333333)) AS k(name, amount),
+                 (VALUES (0, 1), (200000, 2)) AS t(tier, factor), (VALUES (NULL), ('global')) AS s(scope),
+                 (VALUES (NULL, NULL), (1800, 59400), (59400, 1800)) AS w(a, b)""")
+        c.execute("INSERT INTO model_alias VALUES ('m', 'nova-pro-alias', 'nova-pro', 'built-in'), "
+                  "('m', 'nova-pro-alias', 'nova-pro', 'configuration'), ('m', 'opus-alias', 'opus', 'built-in')")
+    models = ("nova-pro-alias", "opus-alias", "unknown-model")
+    for number in range(90):
+        hour = f"2026-10-{1 + number % 5:02d} {number % 24:02d}"
+        world.call(
+            f"{hour}:{(number * 7) % 60:02d}:{number % 60:02d}.{number * 1113 % 1000:03d}",
+            [{"key_alias": "search-1", "tag.app": "web"}, {"key_alias": "old_key"}, {"tag.app": "batch"}, {}][number % 4],
+            uncached_input=[1000 + number, 250_000, 0][number % 3], output=[None, 17 * number, 3][number % 3],
+            cache_read=[None, 500][number % 2], model=models[number % 3], scope=["regional", "geo", "global", None][number % 4],
+            task_id=[None, "t1", "t2"][number % 3], user_id=[None, "u1"][number % 2], agent=["main", None][number % 2],
+            operation_id=f"op-{number // 2}", status=["success", "failure", "timeout"][(number % 10) // 4],
+            first_token_at=[None, f"{hour}:00"][number % 2], task_outcome=[None, "merged"][number % 9 == 0],
+            started_at=f"{hour}:00", event_key=f"r:{number // 30 * 30 + number % 29}",
+        )
+    for number in range(60):
+        hour = f"2026-10-{1 + number % 5:02d} {number % 24:02d}:00"
+        world.line(
+            hour, ["0.123456789987654321", "-0.05", "1.0000000005", "0"][number % 4],
+            token_class=["uncached_input", "output", "cache_read"][number % 3], tokens=[900, 20, 0, -5][number % 4],
+            x_model=["nova-pro", "opus-alias"][number % 2], x_scope=["regional", "geo", "global", None][number % 4],
+            x_context_tier=["base", "long"][number % 2], invoice_id=[None, "INV"][number % 2],
+            billing_period=["2026-10", "2026-11"][number % 7 == 0], billing_currency=["USD", "EUR"][number % 11 == 0],
+        )
+    world.line("2026-10-02 00:00", "7.77", end="2026-10-03 00:00", token_class="output", tokens=5000)
+    world.line("2026-10-02 05:00", "3.21", service_name="Amazon EC2")
+    world.line("2026-10-02 05:00", "1.11", service_name="Amazon OpenSearch")
+    world.line("2026-10-02 05:00", "2.22", service_name="Amazon EKS", sub_account_id="222233334444")
+    world.line("2026-10-01 00:00", "100.000000001", end="2026-11-01 00:00", service_name="AWS Support",
+               x_charge_family="support", charge_category="Purchase")
+    world.line("2026-10-01 00:00", "-12.5", end="2026-10-20 00:00", x_charge_family="credit", charge_category="Credit")
+    world.line("2026-10-01 00:00", "4.2", end="2026-10-01 00:00", x_charge_family="tax", charge_category="Tax")
+    world.line("2026-10-25 10:00", "9.9", service_name="Amazon EC2")
+    return world
