@@ -35,7 +35,7 @@ class Store(Protocol):
     @property
     def is_remote(self) -> bool: ...
 
-    def list(self, under: str = "") -> list[StoredObject]:
+    def listing(self, under: str = "") -> list[StoredObject]:
         """Every object below `under`, ordered by key; raises CollectError when the location cannot be read."""
 
     def read(self, found: StoredObject) -> bytes:
@@ -67,7 +67,7 @@ class LocalStore:
     def _path(self, key: str) -> Path:
         return self.root if key == self.root.name and self.root.is_file() else self.root / key
 
-    def list(self, under: str = "") -> list[StoredObject]:
+    def listing(self, under: str = "") -> list[StoredObject]:
         if self.root.is_file():
             return [_stored(self.root.name, self.root.stat())]
         top = self.root / under
@@ -173,7 +173,7 @@ class S3Store:
     def _key(self, key: str) -> str:
         return f"{self.prefix}/{key}" if self.prefix else key
 
-    def list(self, under: str = "") -> list[StoredObject]:
+    def listing(self, under: str = "") -> list[StoredObject]:
         prefix = self._key(under) if under else (f"{self.prefix}/" if self.prefix else "")
         cut = len(self.prefix) + 1 if self.prefix else 0
         with self._explained(self.place):

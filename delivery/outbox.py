@@ -128,8 +128,9 @@ def enqueue(connection: Connection, *, key: str, channel: str, message: Message,
             may_repeat=False,
         )
         .on_conflict_do_nothing(index_elements=["channel", "key"])
+        .returning(outbox_message.c.seq)
     )
-    return bool(connection.execute(statement).rowcount)
+    return connection.execute(statement).one_or_none() is not None
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Habit:
     compact_at: int = 176_000
     compact_to: int = 40_000
     wide_share: float = 0.0  # share of conversations that use the 1M-token window
-    wide_compact_at: int = 900_000
+    wide_compact_at: int = 640_000
 
 
 CODING = Habit(

@@ -62,6 +62,7 @@ class Planted(IntFlag):
     RETRY_STORM = 4
     UNPRICED = 8
     UNTAGGED = 16
+    ASKED_AGAIN = 32  # the first answer of a pair of the retry storm: the one that would have been enough
 
 
 def empty(n: int) -> np.ndarray:

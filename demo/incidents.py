@@ -58,7 +58,7 @@ def plan(window: Window) -> Plan:
         return Plan(None, None, None, None, None, None)
     shrink = min(1.0, window.days / 30)
     return Plan(
-        cache_collapse=span(working_day(0.62), max(0.6, 1.8 * shrink), 9),
+        cache_collapse=span(working_day(0.62), max(1.4, 1.8 * shrink), 9),
         runaway=span(max(0, working_day(0.42) - 1), 9.5 / 24, 21),
         retry_storm=span(working_day(0.24), max(1.0, 4 * shrink)),
         untagged=span(working_day(0.76), max(1.0, 4 * shrink)),
@@ -130,6 +130,7 @@ def storm(rng: np.random.Generator, calls: np.ndarray, plan: Plan) -> np.ndarray
     for name in ("start_us", "first_token_us", "end_us"):
         again[name] += later_us
     again["incident"] |= Planted.RETRY_STORM
+    calls["incident"][hit] |= Planted.ASKED_AGAIN
     return again
 
 

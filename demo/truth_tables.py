@@ -37,6 +37,13 @@ def _text(values: np.ndarray) -> pa.Array:
     return pa.array(values, type=pa.string())
 
 
+def _where(known: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The values where they are known, None elsewhere."""
+    found = values.copy()
+    found[~known] = None
+    return found
+
+
 def _instants(at_us: np.ndarray, unit: str = "ms") -> pa.Array:
     ticks = at_us if unit == "us" else at_us // 1000
     return pa.array(ticks.astype(np.int64)).cast(pa.timestamp(unit, tz="UTC"))
@@ -105,10 +112,10 @@ def cost_by_hour(simulation: Simulation, edition: Edition) -> pa.Table:
             "tier": _text(_names(["on_demand", "batch"])[of["batch"]]),
             "context": _text(_names(["standard", "long_context"])[of["long_context"]]),
             "token_class": _text(_names(list(TOKEN_CLASSES))[token_class]),
-            "team": _text(np.where(owned, _TEAM[of["app"]], None)),
-            "app": _text(np.where(owned, _APP[of["app"]], None)),
-            "environment": _text(np.where(owned, _ENVIRONMENT[of["credential"]], None)),
-            "agent": _text(np.where(owned, _AGENT[of["agent"]], None)),
+            "team": _text(_where(owned, _TEAM[of["app"]])),
+            "app": _text(_where(owned, _APP[of["app"]])),
+            "environment": _text(_where(owned, _ENVIRONMENT[of["credential"]])),
+            "agent": _text(_where(owned, _AGENT[of["agent"]])),
             "cause": _text(_CAUSE[of["cause"]]),
             "actual_team": _text(_TEAM[of["app"]]),
             "actual_app": _text(_APP[of["app"]]),

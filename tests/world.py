@@ -1,5 +1,7 @@
 """A small organisation written by hand: a few bill lines and calls in, a ledger out. For tests of every room."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -28,11 +30,25 @@ class World:
 
     def __post_init__(self) -> None:
         self.layout = Layout(self.data)
+        self._open: duckdb.DuckDBPyConnection | None = None
         with writing(self.layout, "test"):
             pass
         engine = sa.create_engine(f"duckdb:///{self.layout.warehouse}", poolclass=sa.pool.NullPool)
         schema.metadata.create_all(engine)
         engine.dispose()
+
+    @contextmanager
+    def connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The warehouse; nested blocks share one connection, so a block around many rows makes them fast."""
+        if self._open is not None:
+            yield self._open
+            return
+        with writing(self.layout, "test") as connection:
+            self._open = connection
+            try:
+                yield connection
+            finally:
+                self._open = None
 
     def call(self, ended_at: str, claims: dict[str, str], **facts: Any) -> str:
         """One usage record; facts are columns of usage_record, token classes among them. Returns its record id."""
@@ -49,7 +65,7 @@ class World:
         for name in ("cache_read", "cache_write_5m", "cache_write_1h"):
             if name in row:
                 row[f"{name}_tokens"] = row.pop(name)
-        with writing(self.layout, "test") as c:
+        with self.connected() as c:
             row["claim_set_id"] = self._claim_set(c, claims)
             self._insert(c, "usage_record", row)
             c.execute("INSERT INTO touched_hour VALUES (date_trunc('hour', ?::TIMESTAMP), 'usage')", [row["ended_at"]])
@@ -59,7 +75,7 @@ class World:
         """One billing line; a token-metered one when `token_class` and `tokens` are given."""
         self.lines += 1
         token_class, tokens = facts.pop("token_class", None), facts.pop("tokens", None)
-        with writing(self.layout, "test") as c:
+        with self.connected() as c:
             start_at = datetime.fromisoformat(start)
             period = facts.pop("billing_period", f"{start_at:%Y-%m}")
             row: dict[str, Any] = {
@@ -79,7 +95,7 @@ class World:
 
     def price(self, model: str = "nova-pro", **per_mtok: str) -> None:
         """Catalogue prices per million tokens, by token class."""
-        with writing(self.layout, "test") as c:
+        with self.connected() as c:
             for token_class, amount in per_mtok.items():
                 self._insert(c, "price", {
                     "load_id": "prices", "book": "catalogue", "provider": "aws.bedrock", "model": model,
@@ -89,13 +105,13 @@ class World:
 
     def attribute(self) -> attribution.AttributionReport:
         """Run the waterfall for what changed."""
-        with writing(self.layout, "test") as c:
+        with self.connected() as c:
             return attribution.attribute(c, self.settings, datetime.fromisoformat(self.as_of))
 
     def publish(self) -> publish.Publication:
         """Attribute, then publish."""
         self.attribute()
-        with writing(self.layout, "test") as c:
+        with self.connected() as c:
             return publish.publish(c, self.layout, self.settings)
 
     def snapshot(self, scope: Scope | None = None) -> Snapshot:
@@ -105,7 +121,7 @@ class World:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Rows of the warehouse itself."""
-        with writing(self.layout, "test") as c:
+        with self.connected() as c:
             return c.execute(sql).fetchall()
 
     @staticmethod

@@ -20,7 +20,7 @@ owned AS (
     SELECT seller.id, maker.provider ->> 'id', 1, maker.provider -> 'models'
     FROM (SELECT provider ->> 'id' AS id, unnest(from_json(provider -> 'fallback_model_providers', '["VARCHAR"]')) AS maker
           FROM listed) AS seller
-    JOIN listed AS maker ON maker.provider ->> 'id' = seller.maker
+    JOIN listed AS maker ON (maker.provider ->> 'id') = seller.maker
 ),
 entry AS (
     SELECT provider_id, origin_id, is_fallback, generate_subscripts(list, 1) AS place, unnest(list) AS model
@@ -81,9 +81,9 @@ variant AS (
             TIMESTAMP '9999-12-31') AS valid_to
     FROM (
         SELECT origin_id, place, generate_subscripts(list, 1) AS step, unnest(list) AS variant,
-            CASE WHEN variant -> 'when' = '{"processing":"batch"}' THEN 'batch'
-                 WHEN variant -> 'when' = '{"service_tier":"flex"}' THEN 'flex'
-                 WHEN variant -> 'when' = '{"service_tier":"priority"}' THEN 'priority' END AS tier,
+            CASE WHEN CAST(variant -> 'when' AS VARCHAR) = '{"processing":"batch"}' THEN 'batch'
+                 WHEN CAST(variant -> 'when' AS VARCHAR) = '{"service_tier":"flex"}' THEN 'flex'
+                 WHEN CAST(variant -> 'when' AS VARCHAR) = '{"service_tier":"priority"}' THEN 'priority' END AS tier,
             variant -> 'prices' AS prices,
             coalesce(TRY_CAST(variant ->> '$.constraint.start_date' AS TIMESTAMP), TIMESTAMP '1970-01-01') AS valid_from
         FROM (SELECT *, from_json(model -> 'price_variants', '["JSON"]') AS list FROM priced)

@@ -86,7 +86,7 @@ class LiteLLM:
         return self.store.is_remote
 
     def discover(self, state: State) -> Sequence[Batch]:
-        found = [each for each in self.store.list() if each.key.endswith(LINE_FILES)]
+        found = [each for each in self.store.listing() if each.key.endswith(LINE_FILES)]
         return object_batches(state.unseen(self.name, found))
 
     def fetch(self, batch: Batch, spool: Path) -> Fetched:

@@ -100,9 +100,9 @@ SELECT
     coalesce(provider_name.provider, nullif(custom_llm_provider, '')) AS provider,
     nullif(known.model, '') AS model_raw,
     coalesce(json_extract_string(metadata.user_api_key_auth_metadata, '$.aws_account_id'),
-        deployment.account, getvariable('account')) AS account_id,
+        deployment.account, CAST(getvariable('account') AS VARCHAR)) AS account_id,
     coalesce(nullif(regexp_extract(base, '(?:bedrock[a-z-]*\.|^https://)([a-z]{2}(?:-[a-z]+)+-[0-9]+)[.-]', 1), ''),
-        deployment.region, getvariable('region')) AS region_id,
+        deployment.region, CAST(getvariable('region') AS VARCHAR)) AS region_id,
     CASE WHEN coalesce(provider_name.provider, custom_llm_provider) LIKE 'aws.%'
          THEN coalesce(model_scope(known.model), 'regional') ELSE model_scope(known.model) END AS scope,
     nullif(model_group, '') AS route,
@@ -148,12 +148,12 @@ SELECT
         struct_pack(n := 'team_alias', v := metadata.user_api_key_team_alias),
         struct_pack(n := 'organization', v := coalesce(nullif(metadata.user_api_key_org_alias, ''), metadata.user_api_key_org_id)),
         struct_pack(n := 'project', v := coalesce(nullif(metadata.user_api_key_project_alias, ''), metadata.user_api_key_project_id))
-    ], list_transform(getvariable('claim_tags'), lambda name: struct_pack(
+    ], list_transform(CAST(getvariable('claim_tags') AS VARCHAR[]), lambda name: struct_pack(
         n := 'tag.' || name,
         v := coalesce(
             substr(list_filter(request_tags, lambda tag: starts_with(tag, name || ':'))[1], length(name) + 2),
             CASE WHEN list_contains(request_tags, name) THEN 'true' END))
-    ), list_transform(getvariable('claim_metadata'), lambda name: struct_pack(
+    ), list_transform(CAST(getvariable('claim_metadata') AS VARCHAR[]), lambda name: struct_pack(
         n := 'metadata.' || name,
         v := coalesce(json_extract_string(metadata.spend_logs_metadata, '$."' || name || '"'),
                       json_extract_string(metadata.requester_metadata, '$."' || name || '"')))

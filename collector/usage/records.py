@@ -11,6 +11,9 @@ from collector.spool import cut
 
 MANY_CLAIM_SETS = 5_000
 
+WRONG_SQL = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.SyntaxException)
+"""Errors of our own SQL, never of a file; they are not turned into findings."""
+
 GATEWAY, TRACE = 10, 20
 """source_trust: who is believed when several sources saw the same call; lower is believed more."""
 
@@ -68,6 +71,8 @@ def write(
             if pieces.num_rows:
                 tolerant()
                 connection.execute(sql["judge"])
+        except WRONG_SQL:
+            raise
         except duckdb.Error as error:
             raise unreadable(fetched, error) from None
         finally:
@@ -112,6 +117,8 @@ def _judge_files(
         strict(files)
         connection.execute(sql["judge"])
         unread: list[str] = []
+    except WRONG_SQL:
+        raise
     except duckdb.Error:
         unread = []
         for file in files:

@@ -19,7 +19,7 @@ from delivery.outbox import delivery_attempt, outbox_message
 from delivery.outcome import Outcome, Sent
 from delivery.settings import BackOffSettings, DeliverySettings
 from delivery.transport import Envelope, Started
-from delivery.worker import deliver_due, delay_seconds
+from delivery.worker import delay_seconds, deliver_due
 from tests.delivery.servers import Answer, HttpServer
 from tests.needs import ROOT
 
@@ -188,7 +188,7 @@ def test_a_failed_message_is_kept_and_can_be_released(engine: Engine, slack: Htt
     assert problems(engine) == ()
 
 
-# --- Nobody on this side can know ---------------------------------------------------------------------------------------
+# --- Nobody on this side can know ---
 
 
 def test_a_reply_that_is_lost_holds_the_message_instead_of_doubling_it(engine: Engine, slack: HttpServer) -> None:
@@ -270,7 +270,7 @@ def test_with_resend_an_uncertain_message_goes_again_with_a_mark(engine: Engine,
     assert statuses(engine) == ["sent"]
 
 
-# --- Killed with kill -9 ------------------------------------------------------------------------------------------------
+# --- Killed with kill -9 ---
 
 
 def test_killed_between_claim_and_request_it_is_sent_once_after_the_lease(
@@ -332,7 +332,7 @@ def test_a_worker_that_ends_normally_leaves_nothing_to_do(url: str, engine: Engi
     assert slack.texts == ["one"]
 
 
-# --- Several workers ----------------------------------------------------------------------------------------------------
+# --- Several workers ---
 
 
 def test_workers_in_threads_share_the_work_and_double_nothing(engine: Engine, slack: HttpServer) -> None:
@@ -420,7 +420,7 @@ def test_a_defect_in_a_transport_holds_its_message_and_no_other(engine: Engine) 
     assert fine.sent == ["fine"]
 
 
-# --- Waiting ------------------------------------------------------------------------------------------------------------
+# --- Waiting ---
 
 
 def test_waits_double_up_to_the_longest_and_spread_by_a_quarter() -> None:
@@ -473,7 +473,7 @@ def test_a_missing_secret_delays_and_names_its_variable(lite: Engine, slack: Htt
     assert deliver_due(lite, opened, NOON + LATER).sent == 1
 
 
-# --- Helpers ------------------------------------------------------------------------------------------------------------
+# --- Helpers ---
 
 
 def put(engine: Engine, text: str, *, key: str | None = None, channel: str = "ops") -> bool:

@@ -18,13 +18,13 @@ SERVICE_KEYS = {
     "container_name", "cpu_count", "cpu_percent", "cpu_period", "cpu_quota", "cpu_rt_period", "cpu_rt_runtime",
     "cpu_shares", "cpus", "cpuset", "depends_on", "deploy", "develop", "device_cgroup_rules", "devices", "dns",
     "dns_opt", "dns_search", "domainname", "entrypoint", "env_file", "environment", "expose", "extends",
-    "external_links", "extra_hosts", "gpus", "group_add", "healthcheck", "hostname", "image", "init", "ipc", "isolation", "label_file",
-    "labels", "links", "logging", "mac_address", "mem_limit", "mem_reservation", "mem_swappiness", "memswap_limit",
-    "network_mode", "networks", "oom_kill_disable", "oom_score_adj", "pid", "pids_limit", "platform", "ports",
-    "post_start", "pre_stop", "privileged", "profiles", "provider", "pull_policy", "read_only", "restart", "runtime",
-    "scale", "secrets", "security_opt", "shm_size", "stdin_open", "stop_grace_period", "stop_signal", "storage_opt",
-    "sysctls", "tmpfs", "tty", "ulimits", "use_api_socket", "user", "userns_mode", "uts", "volumes", "volumes_from",
-    "working_dir",
+    "external_links", "extra_hosts", "gpus", "group_add", "healthcheck", "hostname", "image", "init", "ipc",
+    "isolation", "label_file", "labels", "links", "logging", "mac_address", "mem_limit", "mem_reservation",
+    "mem_swappiness", "memswap_limit", "network_mode", "networks", "oom_kill_disable", "oom_score_adj", "pid",
+    "pids_limit", "platform", "ports", "post_start", "pre_stop", "privileged", "profiles", "provider",
+    "pull_policy", "read_only", "restart", "runtime", "scale", "secrets", "security_opt", "shm_size", "stdin_open",
+    "stop_grace_period", "stop_signal", "storage_opt", "sysctls", "tmpfs", "tty", "ulimits", "use_api_socket",
+    "user", "userns_mode", "uts", "volumes", "volumes_from", "working_dir",
 }  # fmt: skip
 HEALTHCHECK_KEYS = {"disable", "interval", "retries", "start_interval", "start_period", "test", "timeout"}
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}

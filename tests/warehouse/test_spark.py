@@ -133,8 +133,14 @@ def _settings():
 
 def _organisation(world):
     """Every branch of every step: negative and zero amounts, corrections, tiers, windows, lateness, overlays."""
+    with world.connected():
+        _fill(world)
+    return world
+
+
+def _fill(world):
     world.price(uncached_input="3.3", output="15.7", cache_read="0.33")
-    with writing(world.layout, "test") as c:
+    with world.connected() as c:
         c.execute("""
             INSERT INTO price SELECT 'p', 'contract', 'aws.bedrock', 'opus', s.scope, 'standard', k.name, t.tier, 'USD',
                 k.amount * t.factor, '1970-01-01', '9999-12-31', w.a, w.b, 'test', 'test'
@@ -174,4 +180,3 @@ def _organisation(world):
     world.line("2026-10-01 00:00", "-12.5", end="2026-10-20 00:00", x_charge_family="credit", charge_category="Credit")
     world.line("2026-10-01 00:00", "4.2", end="2026-10-01 00:00", x_charge_family="tax", charge_category="Tax")
     world.line("2026-10-25 10:00", "9.9", service_name="Amazon EC2")
-    return world

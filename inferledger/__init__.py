@@ -1,0 +1,1 @@
+"""Command line and scheduler; composes the settings that every room declares for itself."""

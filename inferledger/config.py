@@ -1,0 +1,150 @@
+"""The one configuration file: the settings of every room, composed, validated on start.
+
+Every error names the file, the line, the key, what is wrong and what to do. Secrets are not in the file: they come from
+environment variables, which the file may name, and from AWS's own credential chain.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+from alerts.settings import AlertSettings
+from collector.settings import CollectorSettings
+from delivery.settings import DeliverySettings
+from inferledger import complaints, yaml_file
+from inferledger.schedule import ScheduleSettings
+from inferledger.yaml_file import ConfigError, Problem, YamlFile
+from warehouse.engine import Layout
+from warehouse.measures import MEASURES
+from warehouse.settings import Settings, WarehouseSettings
+
+FILE_NAME = "inferledger.yaml"
+VARIABLE = "INFERLEDGER_CONFIG"
+DEMO_FILE = Path(".demo") / FILE_NAME
+
+
+class OperationsSettings(Settings):
+    """The small transactional database: alert states, outbox, publications, job runs."""
+
+    url: str | None = Field(
+        None, description="sqlite:///PATH or postgresql://HOST/DATABASE; default: operations.db in the data folder"
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _usable(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
+        try:
+            url = make_url(value)
+        except ArgumentError as error:
+            raise ValueError("this is no database URL; write sqlite:///PATH or postgresql://HOST/DATABASE") from error
+        if url.get_backend_name() not in ("sqlite", "postgresql", "postgres"):
+            raise ValueError(f"`{url.get_backend_name()}` is not supported; write sqlite:///PATH or postgresql://HOST/DATABASE")
+        if url.password:
+            raise ValueError("a password does not belong in this file; leave it out and set PGPASSWORD in the environment")
+        base = (info.context or {}).get("base")
+        if url.get_backend_name() == "sqlite" and url.database and base is not None:
+            return f"sqlite:///{(Path(base) / Path(url.database).expanduser()).resolve()}"
+        return value
+
+
+class Configuration(WarehouseSettings, CollectorSettings):
+    """Everything InferLedger can be told. Paths are relative to the file; every key has a working default."""
+
+    data: Path = Field(Path("data"), validate_default=True, description="folder of warehouse and snapshots")
+    operations: OperationsSettings = OperationsSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    alerts: AlertSettings = AlertSettings()
+    delivery: DeliverySettings = DeliverySettings()
+
+    @field_validator("data")
+    @classmethod
+    def _relative_to_the_configuration(cls, value: Path, info: ValidationInfo) -> Path:
+        base = (info.context or {}).get("base")
+        return value if base is None else (Path(base) / value.expanduser()).resolve()
+
+    @property
+    def layout(self) -> Layout:
+        """Where the files are."""
+        return Layout(self.data)
+
+    @property
+    def operations_url(self) -> str:
+        """The operations database as SQLAlchemy writes it."""
+        return self.operations.url or f"sqlite:///{self.layout.operations}"
+
+
+def find(named: Path | None, environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> Path:
+    """The file to read: the named one, else the environment's, else ./inferledger.yaml, else the demo's.
+
+    Raises ConfigError when there is none.
+    """
+    folder = folder or Path()
+    if named is not None:
+        return named
+    if environ.get(VARIABLE):
+        return Path(environ[VARIABLE])
+    for candidate in (folder / FILE_NAME, folder / DEMO_FILE):
+        if candidate.is_file():
+            return candidate
+    remedy = f"`inferledger init` writes one, `inferledger demo` makes an example, --config or {VARIABLE} names another"
+    raise ConfigError((Problem(str(folder / FILE_NAME), 1, "", "there is no such file", remedy),))
+
+
+def load(path: Path) -> Configuration:
+    """Read and validate a configuration file; raises ConfigError naming everything that is wrong with it."""
+    name = str(path)
+    if not path.exists():
+        remedy = "`inferledger init` writes one; or correct --config" + (f" or {VARIABLE}" if os.environ.get(VARIABLE) else "")
+        raise ConfigError((Problem(name, 1, "", "there is no such file", remedy),))
+    file = yaml_file.read(path, name)
+    problems = list(file.problems)
+    try:
+        configuration = Configuration.model_validate(file.values, context={"base": path.absolute().parent})
+    except ValidationError as error:
+        problems += [complaints.problem(file, Configuration, each) for each in error.errors()]
+    else:
+        problems += _across_rooms(file, configuration)
+    if problems:
+        raise ConfigError(tuple(dict.fromkeys(sorted(problems, key=lambda each: (each.line, each.path)))))
+    return configuration
+
+
+def _across_rooms(file: YamlFile, configuration: Configuration) -> Iterator[Problem]:
+    """What one room names and another one has: channels and measures."""
+    channels = list(configuration.delivery.channels)
+    alerts = configuration.alerts
+    named = [(("alerts", "channels", number), channel) for number, channel in enumerate(alerts.channels)]
+    for number, rule in enumerate(alerts.rules):
+        named += [(("alerts", "rules", number, "channels", place), channel)
+                  for place, channel in enumerate(rule.channels or ())]  # fmt: skip
+        if rule.measure not in MEASURES:
+            known = list(MEASURES)
+            remedy = "write a measure that docs/measures.md lists" if not complaints.meant(rule.measure, known) else (
+                f"correct it{complaints.meant(rule.measure, known)}")
+            yield complaints.at(file, ("alerts", "rules", number, "measure"), f"there is no measure `{rule.measure}`", remedy)
+    for loc, channel in named:
+        if channel not in channels:
+            yield complaints.at(file, loc, f"there is no channel `{channel}`", _channel_remedy(channel, channels))
+
+
+def _channel_remedy(channel: str, channels: list[str]) -> str:
+    if not channels:
+        return f"add `{channel}` under delivery.channels"
+    return f"write one of {', '.join(channels)}{complaints.meant(channel, channels)}, or add it under delivery.channels"
+
+
+def environment_variables(configuration: Configuration) -> dict[str, str]:
+    """Variables that hold secrets the configuration refers to, and which key refers to them."""
+    found: dict[str, str] = {}
+    for name, channel in configuration.delivery.channels.items():
+        for key, value in channel.model_dump().items():
+            if re.fullmatch(r"\w+_env", key) and value is not None:
+                found.setdefault(str(value), f"delivery.channels.{name}.{key}")
+    return found

@@ -1,0 +1,84 @@
+"""What a summary says about itself: what is estimated, unknown, not inference or held back, and what to do about it."""
+
+from decimal import Decimal
+from typing import Any
+
+from inferledger.figures import count, money, mtok, percent
+from warehouse.snapshot import Snapshot
+
+REASONS = {
+    "no_log": "billed tokens that no logged call explains",
+    "no_tokens_on_bill": "bill lines of a model without any token",
+    "unit_unknown": "bill lines whose unit is not known to be tokens",
+    "not_metered_in_tokens": "model charges that are not metered in tokens",
+    "no_key": "other charges in scope that no key shares out",
+}
+
+
+def notes(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:
+    """Sentences, most important first."""
+    return [*_books(snapshot, facts), *_estimates(facts), *_unknown(facts), *_unattributed(facts), *_rest(snapshot, facts)]
+
+
+def _books(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:
+    found = []
+    if snapshot.held:
+        found.append(f"A newer state is held back, because {len(snapshot.held)} control(s) do not hold: run `inferledger doctor`.")
+    wrong = [row for row in facts["balances"] if Decimal(row["difference"])]
+    for row in wrong:
+        found.append(f"The books of {row['billing_period']} ({row['currency']}, {row['cost_basis']}) do not balance: "
+                     f"{row['difference']} is missing. Run `inferledger doctor`.")  # fmt: skip
+    if not facts["balances"]:
+        found.append("No bill has been loaded: every cost is an estimate, the price book times logged tokens. "
+                     "Add the bill under `sources` to reconcile.")  # fmt: skip
+    for other in facts["other_currencies"]:
+        found.append(f"Beside this, the bill has {money(other['effective'], other['currency'])} in {other['currency']}; "
+                     "currencies are never added up.")  # fmt: skip
+    return found
+
+
+def _estimates(facts: dict[str, Any]) -> list[str]:
+    if not facts["balances"] or not Decimal(facts["estimated"] or 0):
+        return []
+    return [f"{money(facts['estimated'], facts['currency'])} is estimated from the price book for calls that the bill does not "
+            "show yet. It is in unit costs and usage cost, never in the bill's figures."]  # fmt: skip
+
+
+def _unknown(facts: dict[str, Any]) -> list[str]:
+    found = []
+    tokens = facts["totals"]["unknown_cost_tokens"]
+    names = sorted({str(row["model"]) for row in facts["models"] if row["unknown_cost_tokens"]})
+    if tokens:
+        found.append(f"The cost of {mtok(tokens)} tokens is unknown: not billed yet and without a price ({', '.join(names)}). "
+                     "Add it under prices.contract.")  # fmt: skip
+    unpriced = sorted({str(row["model"]) for row in facts["models"] if row["unpriced_tokens"]} - set(names))
+    if unpriced:
+        found.append(f"The price book does not know {', '.join(unpriced)}; the bill does, but estimates and price-book figures "
+                     "leave it out. Add it under prices.contract.")  # fmt: skip
+    return found
+
+
+def _unattributed(facts: dict[str, Any]) -> list[str]:
+    return [
+        f"{money(row['unattributed_cost'], facts['currency'])} is unattributed: {REASONS.get(row['reason'], row['reason'])}"
+        + (f" ({mtok(row['unattributed_tokens'])} tokens)." if row["unattributed_tokens"] else ".")
+        for row in facts["unattributed"]
+    ]
+
+
+def _rest(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:
+    found = []
+    ownerless = facts["totals"]["ownerless_cost"]
+    if Decimal(ownerless or 0):
+        found.append(f"{money(ownerless, facts['currency'])} of usage and unattributed cost has no team. "
+                     "Claims that no rule knows are on the page Teams and apps; rules are under `owners`.")  # fmt: skip
+    future = Decimal(facts["by_kind"].get("future") or 0)
+    if future:
+        found.append(f"{money(future, facts['currency'])} is charged already for hours after as-of.")
+    rejected = snapshot.sql("SELECT source, CAST(sum(rows) AS BIGINT) AS rows FROM rejected GROUP BY ALL ORDER BY ALL").to_pylist()
+    for row in rejected:
+        found.append(f"{count(row['rows'])} row(s) of `{row['source']}` were refused: run `inferledger doctor` for the reasons.")
+    failed = facts["totals"]["error_ratio"]
+    if failed is not None and Decimal(failed) > Decimal("0.05"):
+        found.append(f"{percent(failed)} of all attempts failed.")
+    return found

@@ -1,0 +1,205 @@
+"""The figures of `inferledger summary`: what was billed, for what, for whom, what a million tokens cost, what is unknown.
+
+One dictionary with stable keys; the table that people see is made from it. Money and ratios are decimal text, counts
+whole numbers; null is unknown. Over kinds and over teams the amounts add up to the bill, exactly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from inferledger.figures import exact, ratio
+from inferledger.notes import notes
+from warehouse import measures
+from warehouse.measures import MEASURES, Filters
+from warehouse.snapshot import Snapshot
+
+Facts = dict[str, Any]
+
+NO_TEAM = "(no team)"
+ROUNDING = "rounding"
+DEAREST = 10
+
+TOTALS = (
+    "usage_cost_usd", "fully_loaded_cost_usd", "estimated_cost_usd", "unattributed_cost_usd", "ownerless_cost_usd",
+    "cost_per_mtok_usd", "cost_per_mtok_input_usd", "cost_per_mtok_output_usd", "fully_loaded_cost_per_mtok_usd",
+    "cost_per_request_usd", "cost_per_task_usd", "total_tokens", "input_tokens", "uncached_input_tokens",
+    "cache_read_tokens", "cache_write_tokens", "output_tokens", "requests", "operations", "failed_requests", "tasks",
+    "cache_hit_ratio", "error_ratio", "retry_ratio", "unattributed_share", "estimated_share", "unknown_cost_tokens",
+)  # fmt: skip
+PRICE_BOOK = ("list_cost_usd", "list_base_cost_usd", "uncached_cost_usd", "cache_saving_usd", "long_context_premium_usd",
+              "unpriced_tokens")  # fmt: skip
+BY_MODEL = (
+    "usage_cost_usd", "estimated_cost_usd", "unattributed_cost_usd", "cost_per_mtok_usd", "cost_per_mtok_input_usd",
+    "cost_per_mtok_output_usd", "list_cost_usd", "uncached_cost_usd", "total_tokens", "input_tokens", "output_tokens",
+    "requests", "cache_hit_ratio", "error_ratio", "unpriced_tokens", "unknown_cost_tokens",
+)  # fmt: skip
+BY_TEAM = (
+    "effective_cost_usd", "billed_cost_usd", "usage_cost_usd", "fully_loaded_cost_usd", "estimated_cost_usd",
+    "cost_per_mtok_usd", "fully_loaded_cost_per_mtok_usd", "cost_per_request_usd", "total_tokens", "requests",
+    "cache_hit_ratio", "error_ratio", "unknown_cost_tokens",
+)  # fmt: skip
+BREAKDOWN = ("effective_cost_usd", "billed_cost_usd", "usage_cost_usd", "estimated_cost_usd", "cost_per_mtok_usd",
+             "total_tokens", "requests")  # fmt: skip
+
+
+def summary(snapshot: Snapshot, where: Filters | None = None, by: Sequence[str] = ()) -> Facts:
+    """Every figure of the summary, for the whole ledger or a range of days."""
+    where = where or Filters()
+    whole = where.first_day is None and where.last_day is None
+    balances = _balances(snapshot)
+    mine = [row for row in balances if row["currency"] == snapshot.currency]
+    rounding = {basis: _sum(mine, basis, "rounding") if whole else Decimal(0) for basis in ("effective", "billed")}
+    kinds = _amounts(snapshot, "kind", where)
+    teams = _amounts(snapshot, "team", where)
+    facts: Facts = {
+        "currency": snapshot.currency,
+        "period": {
+            "first_day": (where.first_day or snapshot.first_day).isoformat(),
+            "last_day": (where.last_day or snapshot.last_day).isoformat(),
+            "whole_ledger": whole,
+        },
+        "zone": snapshot.zone,
+        "as_of": snapshot.as_of.isoformat(),
+        "manifest": snapshot.manifest_id,
+        "published_at": snapshot.published_at.isoformat(),
+        "status": _status(mine),
+    }
+    for basis in ("billed", "effective"):
+        ledger = sum((amounts[basis] for amounts in kinds.values()), Decimal(0))
+        bill = _sum(mine, basis, "bill") if whole else ledger
+        facts[basis] = exact(bill)
+        facts["difference" if basis == "effective" else "difference_billed"] = exact(
+            bill - ledger - rounding[basis] if whole else _sum(mine, basis, "difference")
+        )
+    totals = _row(measures.table(snapshot, TOTALS, where=where).to_pylist()[0])
+    facts |= {
+        "estimated": totals["estimated_cost"],
+        "by_kind": _named(kinds, "effective", rounding),
+        "by_team": _named(teams, "effective", rounding, is_team=True),
+        "by_kind_billed": _named(kinds, "billed", rounding),
+        "by_team_billed": _named(teams, "billed", rounding, is_team=True),
+        "totals": totals,
+        "price_book": _row(measures.table(snapshot, PRICE_BOOK, where=where).to_pylist()[0]),
+        "models": _models(snapshot, where),
+        "teams": _teams(snapshot, where),
+        "tasks": _tasks(snapshot, where),
+        "unattributed": _unattributed(snapshot, where),
+        "balances": [{key: exact(value) if isinstance(value, Decimal) else value for key, value in row.items()}
+                     for row in balances],
+        "other_currencies": _other_currencies(snapshot, balances),
+    }  # fmt: skip
+    if by:
+        facts["breakdown"] = {"by": list(by), "rows": _breakdown(snapshot, where, by)}
+    facts["notes"] = notes(snapshot, facts)
+    return facts
+
+
+def _amounts(snapshot: Snapshot, by: str, where: Filters) -> dict[str | None, dict[str, Decimal]]:
+    """Bill postings in the reporting currency per basis, by kind or by team. Exact."""
+    rows = measures.table(snapshot, ["effective_cost_usd", "billed_cost_usd"], (by, "basis"),
+                          replace(where, basis=("billed",))).to_pylist()  # fmt: skip
+    return {row[by]: {"effective": row["effective_cost_usd"] or Decimal(0), "billed": row["billed_cost_usd"] or Decimal(0)}
+            for row in rows}  # fmt: skip
+
+
+def _named(
+    amounts: dict[str | None, dict[str, Decimal]], basis: str, rounding: dict[str, Decimal], is_team: bool = False
+) -> dict[str, str | None]:
+    """Amounts by name, largest first, rounding included: they add up to the bill."""
+    found: dict[str, Decimal] = {}
+    for name, amount in amounts.items():
+        key = name if name is not None else NO_TEAM
+        found[key] = found.get(key, Decimal(0)) + amount[basis]
+    if is_team:
+        if rounding[basis] or found:
+            found[NO_TEAM] = found.get(NO_TEAM, Decimal(0)) + rounding[basis]
+    elif found:
+        found[ROUNDING] = rounding[basis]
+    return {name: exact(amount) for name, amount in sorted(found.items(), key=lambda item: (-item[1], item[0]))}
+
+
+def _balances(snapshot: Snapshot) -> list[Facts]:
+    return snapshot.sql(
+        "SELECT billing_period, currency, cost_basis, status, bill_usd AS bill, ledger_usd AS ledger, "
+        "rounding_usd AS rounding, difference_usd AS difference FROM balance ORDER BY billing_period, currency, cost_basis"
+    ).to_pylist()
+
+
+def _sum(balances: Sequence[Facts], basis: str, column: str) -> Decimal:
+    return sum((row[column] for row in balances if row["cost_basis"] == basis), Decimal(0))
+
+
+def _status(balances: Sequence[Facts]) -> str:
+    states = {row["status"] for row in balances}
+    return "no bill" if not states else "final" if states == {"final"} else "open"
+
+
+def _row(row: Facts) -> Facts:
+    """One row of measures with stable keys: `_usd` gone, money and ratios as decimal text."""
+    found: Facts = {}
+    for name, value in row.items():
+        measure = MEASURES.get(name)
+        key = name.removesuffix("_usd") if measure else name
+        found[key] = exact(value) if isinstance(value, Decimal) else ratio(value) if isinstance(value, float) else (
+            value.isoformat() if hasattr(value, "isoformat") else value)
+    return found
+
+
+def _models(snapshot: Snapshot, where: Filters) -> list[Facts]:
+    rows = measures.table(snapshot, BY_MODEL, ("model",), where, order="-usage_cost_usd").to_pylist()
+    return [_row(row) for row in rows
+            if row["total_tokens"] or row["requests"] or row["usage_cost_usd"] or (row["model"] and row["unattributed_cost_usd"])]  # fmt: skip
+
+
+def _teams(snapshot: Snapshot, where: Filters) -> list[Facts]:
+    rows = measures.table(snapshot, BY_TEAM, ("team",), where, order="-fully_loaded_cost_usd").to_pylist()
+    return [_row(row) for row in rows]
+
+
+def _tasks(snapshot: Snapshot, where: Filters) -> list[Facts]:
+    """The dearest agent tasks of the period; what they are called and did is for life."""
+    rows = measures.table(snapshot, ["task_cost_usd", "task_tokens"], ("task_id",), where, "-task_cost_usd", DEAREST + 1).to_pylist()
+    rows = [row for row in rows if row["task_id"] is not None and row["task_cost_usd"] is not None][:DEAREST]
+    about = {row["task_id"]: row for row in snapshot.sql(
+        "SELECT task_id, team, app, started_at, ended_at, requests, failed_requests, agents, models, outcome, "
+        "input_tokens, cache_read_tokens, output_tokens, coalesce(estimated_nano, 0) <> 0 AS has_estimate FROM task_cost "
+        "WHERE list_contains(?, task_id) AND coalesce(currency, ?) = ?",
+        [[row["task_id"] for row in rows], snapshot.currency, snapshot.currency]).to_pylist()}  # fmt: skip
+    return [_row({**row, **about.get(row["task_id"], {})}) for row in rows]
+
+
+def _unattributed(snapshot: Snapshot, where: Filters) -> list[Facts]:
+    rows = measures.table(snapshot, ["unattributed_cost_usd", "unattributed_tokens"], ("reason",), where, "-unattributed_cost_usd")
+    return [_row(row) for row in rows.to_pylist() if row["unattributed_cost_usd"] or row["unattributed_tokens"]]
+
+
+def _other_currencies(snapshot: Snapshot, balances: Sequence[Facts]) -> list[Facts]:
+    found = []
+    for currency in sorted({row["currency"] for row in balances} - {snapshot.currency}):
+        rows = [row for row in balances if row["currency"] == currency]
+        found.append({
+            "currency": currency,
+            "billed": exact(_sum(rows, "billed", "bill")),
+            "effective": exact(_sum(rows, "effective", "bill")),
+            "difference": exact(_sum(rows, "effective", "difference")),
+            "difference_billed": exact(_sum(rows, "billed", "difference")),
+            "status": _status(rows),
+        })  # fmt: skip
+    return found
+
+
+def _breakdown(snapshot: Snapshot, where: Filters, by: Sequence[str]) -> list[Facts]:
+    """Cost and use by any dimension; measures that the dimensions do not fit are left out."""
+    fitting = [name for name in BREAKDOWN if _fits(name, by)]
+    if not fitting:
+        measures.table(snapshot, BREAKDOWN[:1], by, where)  # says what is possible
+    return [_row(row) for row in measures.table(snapshot, fitting, by, where, f"-{fitting[0]}").to_pylist()]
+
+
+def _fits(name: str, by: Sequence[str]) -> bool:
+    measure = MEASURES[name]
+    marts = [measures.COMPONENTS[part].mart for part in (measure.numerator, measure.denominator) if part]
+    marts = ["cost_hour" if mart == "cost_day" and "hour" in by else mart for mart in marts]
+    return all(set(by) <= set(measures.DIMENSIONS[mart]) for mart in marts)
