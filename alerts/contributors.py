@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from statistics import median
+from typing import Any
 
 from alerts.data import Measures, Points, Reading, Snapshot, is_additive, read
 from alerts.detect import history
@@ -14,6 +15,7 @@ from warehouse.measures import Filters
 DIMENSIONS = ("model", "app", "agent", "team")
 TASK = "task"
 TASK_COST = "task_cost_usd"
+TASK_MEASURES = {"inference_cost_usd", "usage_cost_usd", "effective_cost_usd", TASK_COST}
 TASK_DIMENSIONS = {"team", "app", "cost_center", "agent", "environment"}  # what a task's cost can be narrowed by
 LARGEST = 3
 
@@ -70,10 +72,12 @@ class Contributors:
     def _tasks(self, rule: ThresholdRule | AnomalyRule, series: str, period: str) -> list[Contributor]:
         """The dearest agent tasks of that day, where the measure is a cost and the series can be narrowed to them."""
         dimensions = json.loads(series)
-        if not (rule.measure.endswith("_cost_usd") and TASK_DIMENSIONS.issuperset(dimensions) and len(period) == 10):
+        is_day = rule.kind == "anomaly" or rule.grain == "day"
+        if not (rule.measure in TASK_MEASURES and TASK_DIMENSIONS.issuperset(dimensions) and is_day):
             return []
         day = date.fromisoformat(period)
-        where = replace(Filters(first_day=day, last_day=day), **{name: (value,) for name, value in dimensions.items()})
+        narrowed: dict[str, Any] = {name: (value,) for name, value in dimensions.items()}
+        where = replace(Filters(first_day=day, last_day=day), **narrowed)
         table = self._measures.table(
             self._snapshot, (TASK_COST,), ("task_id",), where, order=f"-{TASK_COST}", limit=LARGEST
         )

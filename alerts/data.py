@@ -19,6 +19,7 @@ from warehouse.measures import Filters
 ESTIMATE = "estimated_cost_usd"
 STAKE = "inference_cost_usd"  # the money that a figure which is no money is about
 BILL = ("effective_cost_usd", "billed_cost_usd")  # bill measures, to which an estimate can be added
+WHOLE = ("inference_cost_usd", "usage_cost_usd", "effective_cost_usd")  # measures of which the estimate is a part
 HELD = "controls_failed"
 TOTAL = "total"
 

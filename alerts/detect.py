@@ -7,9 +7,6 @@ from decimal import Decimal
 from statistics import median
 from typing import Literal
 
-import numpy as np
-from scipy.stats import median_abs_deviation
-
 from alerts.data import Periods, Point, Points, Reading, is_additive
 from alerts.settings import AnomalyRule, ThresholdRule
 
@@ -29,7 +26,7 @@ Verdict = Literal["breach", "near", "clear", "so_far", "absent", "unknown", "no_
 class Judgement:
     """What a detector says. `expected` is the limit or the median, `score` the robust z of an anomaly.
 
-    `so_far`: the period is open, or part of its figure is an estimate.
+    `so_far`: the period is open, or part of its figure, `estimated` (USD), is an estimate.
     """
 
     period: str
@@ -38,7 +35,7 @@ class Judgement:
     expected: Decimal | None = None
     score: float | None = None
     so_far: bool = False
-    estimated: bool = False
+    estimated: Decimal = Decimal(0)
     up: bool = True
     note: str = ""
 
@@ -78,9 +75,12 @@ def robust_z(value: Decimal, past: Iterable[Decimal]) -> tuple[float, Decimal]:
 
     A history without any spread gives infinity for every other value; `min_usd` and `min_change` guard against it.
     """
+    # Imported here: loading scipy.stats takes longer than everything else the command line needs.
+    from scipy.stats import median_abs_deviation
+
     figures = sorted(past)
     middle = median(figures)
-    spread = float(median_abs_deviation(np.array([float(f) for f in figures]), scale="normal"))
+    spread = float(median_abs_deviation([float(figure) for figure in figures], scale="normal"))
     distance = abs(float(value - middle))
     if spread > 0:
         return distance / spread, middle
@@ -116,8 +116,8 @@ def _threshold(rule: ThresholdRule, point: Point, value: Decimal, period: str, *
         verdict = "so_far"
     else:
         verdict = "near" if matters and beyond > -abs(limit) * rule.margin else "clear"
-    estimated = bool(point.estimated)
-    return Judgement(period, verdict, value, limit, None, is_open or estimated, estimated, up)
+    so_far = is_open or bool(point.estimated)
+    return Judgement(period, verdict, value, limit, None, so_far, point.estimated, up)
 
 
 def _stake(rule: ThresholdRule, point: Point, value: Decimal, beyond: Decimal) -> Decimal:
@@ -131,8 +131,8 @@ def _stake(rule: ThresholdRule, point: Point, value: Decimal, beyond: Decimal) -
 def _anomaly(
     rule: AnomalyRule, points: Points, point: Point, value: Decimal, period: str, *, is_open: bool
 ) -> Judgement:
-    past, estimated = history(rule, points, period), bool(point.estimated)
-    so_far = is_open or estimated
+    past, estimated = history(rule, points, period), point.estimated
+    so_far = is_open or bool(estimated)
     if len(past) < MINIMUM_HISTORY:
         alike = "days of its kind" if rule.seasonality == "weekday" else "days"
         note = f"{len(past)} {alike} of history; a judgement needs {MINIMUM_HISTORY}"
@@ -140,7 +140,9 @@ def _anomaly(
     score, middle = robust_z(value, past)
     up = value >= middle
     # A figure that can still grow can only be too high already; that it is low says nothing yet.
-    unfinished = is_open or (estimated and not rule.include_estimates) or (so_far and not up and rule.direction != "up")
+    unfinished = (
+        is_open or (bool(estimated) and not rule.include_estimates) or (so_far and not up and rule.direction != "up")
+    )
     watched = (rule.direction in ("both", "up" if up else "down")) and (up or not so_far)
     verdict: Verdict = "so_far" if unfinished else "clear"
     if watched and _passes(rule, value - middle, middle, score, Decimal(1)):

@@ -20,7 +20,7 @@ from alerts.state import State, StateName
 # fired       an episode opens
 # resolved    it ends
 # lost        its figures went absent, unknown or beyond judgement while it was open
-# reminder    it goes on
+# reminder    it goes on, in a period that nobody was told of
 # unsilenced  it goes on, and nobody was told yet
 # moved       any other change
 Kind = Literal["fired", "resolved", "lost", "reminder", "unsilenced", "moved"]
@@ -63,10 +63,11 @@ def step(
     """The next state and what happened, if anything. The same snapshot again, at the same time, gives nothing."""
     old = previous or State(rule.name, series, "ok", moment.as_of, "", moment.as_of)
     aim, at, reason = _aim(rule, old, judged, moment)
-    kind = _kind(old, aim, moment)
+    kind = _kind(old, aim, at, moment)
     fires = aim == "firing" or (old.firing and aim != "ok")
     since = (old.episode_since or moment.as_of) if fires else None
     told = kind is not None and _deserves_message(rule, old, kind, aim)
+    tells = told and moment.can_tell
     windows = (*judged.closed, *((judged.open,) if judged.open else ()))
     new = replace(
         old,
@@ -78,7 +79,8 @@ def step(
         changes=old.changes + (kind is not None),
         episode_period=(at.period if aim == "firing" else old.episode_period) if fires else None,
         episode_since=since,
-        notified_at=(moment.now if told and moment.can_tell else old.notified_at) if fires else None,
+        notified_at=(moment.now if tells else old.notified_at) if fires else None,
+        notified_period=(at.period if tells else old.notified_period) if fires else None,
         value=at.value,
         expected=at.expected,
         run=_run(old, judged, moment),
@@ -91,7 +93,7 @@ def step(
     return new, Transition(key, rule, series, kind, old.state, aim, at, began, _reason(kind, reason), told)
 
 
-def _kind(old: State, aim: StateName, moment: Moment) -> Kind | None:
+def _kind(old: State, aim: StateName, at: Judgement, moment: Moment) -> Kind | None:
     if aim == "firing" and not old.firing:
         return "fired"
     if old.firing and aim == "ok":
@@ -103,7 +105,8 @@ def _kind(old: State, aim: StateName, moment: Moment) -> Kind | None:
     if aim == "firing" and moment.can_tell:
         if old.notified_at is None:
             return "unsilenced"
-        if moment.now - old.notified_at >= moment.repeat_after:
+        is_new = at.period == TOTAL or at.period != old.notified_period
+        if is_new and moment.now - old.notified_at >= moment.repeat_after:
             return "reminder"
     return None
 

@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from alerts import words
-from alerts.contributors import Contributor
-from alerts.data import HELD, TOTAL, Snapshot
+from alerts.contributors import TASK, Contributor
+from alerts.data import HELD, TOTAL, WHOLE, Snapshot
 from alerts.detect import Judgement
 from alerts.machine import Transition
 from alerts.settings import AlertSettings, AnomalyRule, ThresholdRule
@@ -105,16 +105,15 @@ def digest(transitions: Sequence[Transition], snapshot: Snapshot, settings: Aler
 
 def title(transition: Transition) -> str:
     """One line: the icon, what became of it, whose figure it is."""
-    rule, series = transition.rule, words.series_name(transition.series)
-    name = words.measure_name(rule.measure)
+    rule = transition.rule
+    what = words.of_series(rule.measure, transition.series)
     if transition.kind == "resolved":
-        return f"✅ Resolved: {name} of {series}"
+        return f"✅ Resolved: {what}"
     if transition.to_state != "firing":
-        return f"⚪ No figure: {name} of {series}"
+        return f"⚪ No figure: {what}"
     again = "Still firing: " if transition.kind in ("reminder", "unsilenced") else ""
     so_far = " so far" if transition.judgement.so_far else ""
-    direction = "high" if transition.judgement.up else "low"
-    return f"{ICONS[rule.severity]} {again}{name} of {series} is {direction}{so_far}"
+    return f"{ICONS[rule.severity]} {again}{what} is {'high' if transition.judgement.up else 'low'}{so_far}"
 
 
 def _what(transition: Transition, snapshot: Snapshot) -> str:
@@ -151,7 +150,10 @@ def _facts(transition: Transition, snapshot: Snapshot) -> list[tuple[str, str]]:
     if judgement.score is not None and isinstance(rule, AnomalyRule):
         alike = "like days" if rule.seasonality == "weekday" else "days"
         facts.append(("Usually", f"median of the {alike} in {rule.history_days} days; robust z {judgement.score:.1f}"))
-    facts.append(("Basis", _basis(rule.measure, judgement)))
+    known = MEASURES.get(rule.measure)
+    if known is not None and known.about:
+        facts.append(("Measure", f"{known.title}: {known.about}"))
+    facts.append(("Basis", _basis(rule.measure, judgement, snapshot.currency)))
     facts.append(("Status", _status(judgement)))
     if rule.measure == HELD and snapshot.held:
         facts.append(("Controls", "; ".join(snapshot.held[:HELD_LINES])))
@@ -159,12 +161,16 @@ def _facts(transition: Transition, snapshot: Snapshot) -> list[tuple[str, str]]:
     return facts
 
 
-def _basis(measure: str, judgement: Judgement) -> str:
-    known = MEASURES.get(measure)
-    about = f"{known.about}; " if known is not None and known.about else ""
+def _basis(measure: str, judgement: Judgement, currency: str) -> str:
     if not measure.endswith("_usd"):
-        return f"{about}counted"
-    return f"{about}billed, and estimated in part" if judgement.estimated else f"{about}billed"
+        return "counted"
+    if not judgement.estimated:
+        return "billed"
+    if measure not in WHOLE:
+        return "billed and estimated"
+    if judgement.estimated == judgement.value:
+        return "estimated: price book x usage, not billed yet"
+    return f"billed, and {words.figure(measure, judgement.estimated, currency)} estimated"
 
 
 def _status(judgement: Judgement) -> str:
@@ -186,7 +192,7 @@ def _splits(transition: Transition, contributors: Sequence[Contributor], snapsho
     for part in contributors:
         value = words.figure(transition.rule.measure, part.value, snapshot.currency)
         usual = f" (usually {words.figure(transition.rule.measure, part.usual, snapshot.currency)})"
-        new = " (new)" if isinstance(transition.rule, AnomalyRule) else ""
+        new = " (new)" if isinstance(transition.rule, AnomalyRule) and part.dimension != TASK else ""
         line = f"{part.name or f'no {part.dimension}'}: {value}" + (usual if part.usual is not None else new)
         splits.setdefault(part.dimension, []).append(line)
     return [{"dimension": dimension, "parts": parts} for dimension, parts in splits.items()]

@@ -144,9 +144,9 @@ class AlertSettings(Settings):
     """Everything the alerts room reads from the configuration."""
 
     rules: tuple[Rule, ...] = Field(default=(), description="a rule with a shipped rule's name replaces it")
-    off: tuple[Name, ...] = Field(default=(), description="shipped rules to leave out")
+    without: tuple[Name, ...] = Field(default=(), description="shipped rules to leave out")
     channels: tuple[str, ...] = Field(default=(), description="where messages go; none named: every channel")
-    repeat_after_hours: float = Field(default=24, gt=0, description="remind of what still fires")
+    repeat_after_hours: float = Field(default=24, gt=0, description="remind of what still fires, in newer periods")
     digest_above: int = Field(default=10, ge=1, description="more messages than this at once become one digest")
     look_back: int = Field(default=3, ge=1, le=31, description="periods judged again, for late and restated figures")
     dashboard_url: str | None = Field(default=None, pattern=r"^https?://\S+$")
@@ -158,12 +158,12 @@ class AlertSettings(Settings):
             if names.count(name) > 1:
                 raise ValueError(f"two rules are called `{name}`; rename one")
         shipped = {rule.name for rule in SHIPPED_RULES}
-        for name in self.off:
+        for name in self.without:
             if name not in shipped:
-                raise ValueError(f"`off: {name}` is no shipped rule; those are {', '.join(sorted(shipped))}")
+                raise ValueError(f"`without: {name}` is no shipped rule; those are {', '.join(sorted(shipped))}")
         return self
 
     def all_rules(self) -> tuple[ThresholdRule | AnomalyRule, ...]:
-        """Shipped rules that are neither off nor replaced, then the configured ones."""
-        left_out = {*self.off, *(rule.name for rule in self.rules)}
+        """Shipped rules that are neither left out nor replaced, then the configured ones."""
+        left_out = {*self.without, *(rule.name for rule in self.rules)}
         return (*(rule for rule in SHIPPED_RULES if rule.name not in left_out), *self.rules)

@@ -40,6 +40,7 @@ alert_state = Table(
     Column("episode_period", String, comment="the period whose breach opened the episode; NULL: none is open"),
     Column("episode_since", UtcDateTime, comment="as_of at which it opened"),
     Column("notified_at", UtcDateTime, comment="last message of the episode"),
+    Column("notified_period", String, comment="the period that message was about"),
     Column("value", String, comment="decimal as text"),
     Column("expected", String, comment="decimal as text"),
     Column("run", Integer, nullable=False, comment="snapshots in breach in a row, for rules without periods"),
@@ -110,6 +111,7 @@ class State:
     episode_period: str | None = None
     episode_since: datetime | None = None
     notified_at: datetime | None = None
+    notified_period: str | None = None
     value: Decimal | None = None
     expected: Decimal | None = None
     run: int = 0

@@ -7,6 +7,12 @@ from alerts.data import is_additive
 from alerts.settings import AnomalyRule, ThresholdRule
 from warehouse.measures import MEASURES
 
+NAMES = {
+    "controls_failed": "number of failed controls",
+    "ownerless_cost_usd": "cost without a team",
+    "unattributed_share": "share of cost that no usage explains",
+}
+
 PAGES = {
     "unattributed_share": "reconciliation",
     "unattributed_cost_usd": "reconciliation",
@@ -19,7 +25,9 @@ PAGES = {
 
 
 def measure_name(measure: str) -> str:
-    """What a measure is called in a sentence: its title where the warehouse gives one."""
+    """What a measure is called in a sentence: its title unless that needs its column to be understood."""
+    if measure in NAMES:
+        return NAMES[measure]
     known = MEASURES.get(measure)
     return known.title.lower() if known else measure.removesuffix("_usd").replace("_", " ")
 
@@ -38,6 +46,12 @@ def figure(measure: str, value: Decimal | None, currency: str) -> str:
     whole = value.to_integral_value()
     number = f"{whole:,.0f}" if value == whole else f"{value.normalize():,f}"
     return f"{number} tokens" if measure.endswith("_tokens") else number
+
+
+def of_series(measure: str, series: str) -> str:
+    """`usage cost of team search`; the measure alone when the series is everything."""
+    name = measure_name(measure)
+    return name if series == "{}" else f"{name} of {series_name(series)}"
 
 
 def series_name(series: str) -> str:
@@ -62,7 +76,7 @@ def remedy(rule: ThresholdRule | AnomalyRule) -> str:
         return rule.remedy
     if isinstance(rule, AnomalyRule) and is_additive(rule.measure):
         return (
-            "look at the contributors below: more requests (a loop, retries), longer prompts, a cache that stopped "
+            "look at what contributes: more requests (a loop, retries), longer prompts, a cache that stopped "
             "hitting, or another model; if it is meant, silence it until it is history"
         )
-    return "open the page below and look at what contributes"
+    return "open the dashboard and look at what contributes"

@@ -16,6 +16,8 @@ from delivery.wire import BROKEN, DETAIL_CHARACTERS, Exchange, Reply, judge
 BLOCKS = 50
 HEADER_CHARACTERS = 150
 SECTION_CHARACTERS = 3_000
+FIELDS = 10
+FIELD_CHARACTERS = 2_000
 TEXT_CHARACTERS = 4_000
 
 REMEDIES = {
@@ -92,11 +94,17 @@ def _note(text: str) -> dict[str, Any]:
 
 
 def _fit(block: dict[str, Any]) -> dict[str, Any]:
-    text = block.get("text")
-    if not isinstance(text, dict) or not isinstance(text.get("text"), str):
-        return block
-    limit = HEADER_CHARACTERS if block.get("type") == "header" else SECTION_CHARACTERS
-    return {**block, "text": {**text, "text": _cut(text["text"], limit)}}
+    fitted = dict(block)
+    if isinstance(block.get("text"), dict):
+        limit = HEADER_CHARACTERS if block.get("type") == "header" else SECTION_CHARACTERS
+        fitted["text"] = _fit_text(block["text"], limit)
+    if isinstance(block.get("fields"), list):
+        fitted["fields"] = [_fit_text(each, FIELD_CHARACTERS) for each in block["fields"][:FIELDS]]
+    return fitted
+
+
+def _fit_text(text: dict[str, Any], characters: int) -> dict[str, Any]:
+    return {**text, "text": _cut(str(text.get("text", "")), characters)}
 
 
 def _cut(text: str, characters: int) -> str:

@@ -49,7 +49,7 @@ CODING = Habit(
     prefix_warm=0.75,
     ttl_s=300,
     write_class=WRITE_5M,
-    wide_share=0.03,
+    wide_share=0.02,
 )
 SUB_AGENT = Habit(
     requests=shapes.SUB_AGENT_REQUESTS,

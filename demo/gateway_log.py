@@ -22,6 +22,7 @@ from demo.people import AGENTS, APPS, CREDENTIALS, ORGANISATION_ID, TEAMS, Crede
 from demo.simulation import Simulation
 
 NO_ERROR = {"error_code": "", "error_class": "", "llm_provider": "", "error_message": ""}
+FOLDER = "gateway"
 COMPRESSION_LEVEL = 3
 
 Json = dict[str, object]
@@ -268,7 +269,7 @@ def write(out: Path, simulation: Simulation, names: Names) -> list[Path]:
     compacted = rows[calls["start_us"][rows] < raw_from_us]
     raw = rows[calls["start_us"][rows] >= raw_from_us]
     writer = PayloadWriter(simulation, names)
-    folder = out / "gateway"
+    folder = out / FOLDER
     return [*write_compacted(folder, writer, compacted), *write_raw(folder, writer, raw)]
 
 

@@ -99,9 +99,8 @@ class Ledger:
         rows = np.concatenate(self.rows)
         return rows[np.lexsort((rows["kind"], rows["start_us"]))]
 
-    def cost_by(self, column: str, rows: np.ndarray | None = None) -> dict[str, int]:
-        """Exact nano-dollars per value of a described column."""
-        rows = self.all_rows() if rows is None else rows
+    def cost_by(self, column: str, rows: np.ndarray) -> dict[str, int]:
+        """Exact nano-dollars of the given lines per value of a described column."""
         totals: dict[str, int] = {}
         for kind, nano in zip(rows["kind"].tolist(), rows["cost_nano"].tolist(), strict=True):
             value = str(self.kinds[kind].get(column))

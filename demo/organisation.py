@@ -47,7 +47,7 @@ def write(
     """
     if days < 1 or scale <= 0:
         raise ValueError(f"days must be at least 1 and scale positive, not {days} and {scale}")
-    for name in ("cur", "gateway", "truth"):
+    for name in (cur.PREFIX, gateway_log.FOLDER, truth.FOLDER):
         if (out / name).exists():
             raise FileExistsError(
                 f"{out / name} is there already: give an empty folder, or remove the old demonstration"

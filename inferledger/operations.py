@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -82,8 +83,19 @@ def end_job(engine: Engine, identity: str, status: Status, detail: str, now: dat
         )
 
 
-def last_jobs(engine: Engine) -> list[tuple[str, datetime, datetime | None, Status, str | None]]:
-    """The newest run of every job: job, started, ended, status, detail."""
+@dataclass(frozen=True)
+class JobRun:
+    """One run of a job of the daemon; `ended_at` is None while it runs, or when its process died."""
+
+    job: str
+    started_at: datetime
+    ended_at: datetime | None
+    status: Status
+    detail: str | None
+
+
+def last_jobs(engine: Engine) -> list[JobRun]:
+    """The newest run of every job."""
     t = job_run.c
     newest = select(t.job, func.max(t.started_at).label("at")).group_by(t.job).subquery()
     query = (
@@ -92,7 +104,7 @@ def last_jobs(engine: Engine) -> list[tuple[str, datetime, datetime | None, Stat
         .order_by(t.job)
     )
     with engine.connect() as connection:
-        return [(r.job, r.started_at, r.ended_at, r.status, r.detail) for r in connection.execute(query)]
+        return [JobRun(*row) for row in connection.execute(query)]
 
 
 def record_publication(engine: Engine, snapshot: Snapshot, done: Publication) -> None:

@@ -203,3 +203,8 @@ def _fits(name: str, by: Sequence[str]) -> bool:
     marts = [measures.COMPONENTS[part].mart for part in (measure.numerator, measure.denominator) if part]
     marts = ["cost_hour" if mart == "cost_day" and "hour" in by else mart for mart in marts]
     return all(set(by) <= set(measures.DIMENSIONS[mart]) for mart in marts)
+
+
+def nano(amount: int) -> Decimal:
+    """Nano-dollars as dollars, exactly."""
+    return Decimal(amount).scaleb(-9)

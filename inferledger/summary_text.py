@@ -28,6 +28,8 @@ KINDS = {
     "under_used": "busy below its reference",
     "unmeasured": "paid, no measurement",
 }
+TITLES = {"effective_cost": "effective", "billed_cost": "billed", "usage_cost": "usage", "estimated_cost": "estimated",
+          "cost_per_mtok": "per Mtok", "total_tokens": "tokens"}  # fmt: skip
 WIDTH = 100
 
 
@@ -98,7 +100,7 @@ def _kinds(facts: Facts) -> Padding:
     table = _table("By kind of cost", ("kind", "l"), ("effective", "r"), ("billed", "r"), ("share", "r"), ("what it is", "l"))
     total = Decimal(facts["effective"])
     for kind, amount in facts["by_kind"].items():
-        places = None if kind != "rounding" or not Decimal(amount) else 12
+        places = 2 if kind == "rounding" else None
         table.add_row(kind, money(amount, facts["currency"], places), money(facts["by_kind_billed"].get(kind), facts["currency"], places),
                       percent(Decimal(amount) / total) if total else "-", f"[dim]{KINDS.get(kind, '')}")  # fmt: skip
     table.add_section()
@@ -157,7 +159,7 @@ def _tasks(facts: Facts) -> Padding:
 def _breakdown(facts: Facts) -> Padding:
     by, rows = facts["breakdown"]["by"], facts["breakdown"]["rows"]
     keys = [key for key in (rows[0] if rows else {}) if key not in by]
-    table = _table(f"By {', '.join(by)}", *((name, "l") for name in by), *((key.replace("_", " "), "r") for key in keys))
+    table = _table(f"By {', '.join(by)}", *((name, "l") for name in by), *((TITLES.get(key, key.replace("_", " ")), "r") for key in keys))
     for row in rows:
         table.add_row(*(_name(row[name], "-") for name in by), *(_cell(key, row[key], facts["currency"]) for key in keys))
     return _spaced(table)

@@ -110,7 +110,7 @@ SELECT
          WHEN tier IN ('', 'default', 'auto', 'standard', 'standard_only', 'on_demand') THEN 'standard'
          WHEN tier IN ('batch', 'flex', 'priority') THEN tier
          WHEN tier = 'optimized' THEN 'latency_optimized' END AS service_tier,
-    lower(stream) = 'true' OR coalesce(lower(model_parameters.stream) = 'true', FALSE) AS stream,
+    coalesce(lower(stream) = 'true', FALSE) OR coalesce(lower(model_parameters.stream) = 'true', FALSE) AS stream,
     CASE WHEN ok THEN 'success'
          WHEN status <> 'failure' OR status IS NULL THEN NULL
          WHEN contains(error_class, 'timeout') OR error_information.error_code IN ('408', '504') THEN 'timeout'
@@ -160,7 +160,7 @@ SELECT
     )) AS claims,
     CASE WHEN ok AND NOT answered_from_cache AND response_cost_failure_debug_info IS NULL
               AND NOT (coalesce(TRY_CAST(response_cost AS DOUBLE), 1) = 0 AND coalesce(TRY_CAST(total_tokens AS DOUBLE), 0) > 0)
-         THEN response_cost END AS provider_cost_usd,
+         THEN response_cost END AS provider_cost,
     CASE WHEN answered_from_cache THEN 'litellm:answered_from_cache'
          WHEN stated_input IS NULL AND ok AND prompt_tokens IS DISTINCT FROM '0' THEN 'litellm:inclusive_no_usage_object'
          WHEN stated_input IS NULL THEN 'litellm:unknown'

@@ -8,17 +8,16 @@
 -- :macros
 -- A count written as text: whole and within BIGINT, else NULL ('1200' and '1200.0' are whole, '1.5' and 'x' are not).
 CREATE OR REPLACE TEMP MACRO whole(written) AS
-    CASE WHEN CAST(TRY_CAST(written AS BIGINT) AS VARCHAR) = written THEN TRY_CAST(written AS BIGINT)
+    CASE WHEN NOT contains(written, '.') AND NOT contains(written, 'e') THEN TRY_CAST(written AS BIGINT)
          WHEN TRY_CAST(written AS DECIMAL(38, 6)) = trunc(TRY_CAST(written AS DECIMAL(38, 6)))
          THEN TRY_CAST(trunc(TRY_CAST(written AS DECIMAL(38, 6))) AS BIGINT)
     END;
 
--- An instant written as epoch seconds ('1796072430.814375') or ISO 8601 with or without zone (UTC if without).
+-- An instant written as epoch seconds ('1796072430.814375', exact to the microsecond) or ISO 8601 (UTC without a zone).
 CREATE OR REPLACE TEMP MACRO instant(written) AS
-    CASE WHEN TRY_CAST(written AS DECIMAL(20, 6)) IS NOT NULL
-         THEN CASE WHEN abs(TRY_CAST(written AS DECIMAL(20, 6))) < 100000000000
-                   THEN make_timestamp(CAST(TRY_CAST(written AS DECIMAL(20, 6)) * 1000000 AS BIGINT)) END
-         ELSE CAST(TRY_CAST(written AS TIMESTAMPTZ) AS TIMESTAMP)
+    CASE WHEN abs(TRY_CAST(written AS DOUBLE)) < 100000000000
+         THEN make_timestamp(CAST(round(TRY_CAST(written AS DOUBLE) * 1000000) AS BIGINT))
+         WHEN contains(written, '-') THEN CAST(TRY_CAST(written AS TIMESTAMPTZ) AS TIMESTAMP)
     END;
 
 -- Claims of one row: named values, those without a value left out, sorted by name.
@@ -37,11 +36,11 @@ CREATE OR REPLACE TEMP TABLE staged_record (
     record_id VARCHAR, event_key VARCHAR, provider_response_id VARCHAR, operation_id VARCHAR, attempt INTEGER,
     parent_id VARCHAR, session_id VARCHAR, task_id VARCHAR, agent VARCHAR, parent_agent VARCHAR, task_outcome VARCHAR,
     user_id VARCHAR, started_at TIMESTAMP, first_token_at TIMESTAMP, ended_at TIMESTAMP, provider VARCHAR,
-    model_raw VARCHAR, model VARCHAR, account_id VARCHAR, region_id VARCHAR, scope VARCHAR, route VARCHAR,
+    model_raw VARCHAR, account_id VARCHAR, region_id VARCHAR, scope VARCHAR, route VARCHAR,
     service_tier VARCHAR, stream BOOLEAN, status VARCHAR, error_kind VARCHAR, finish_reason VARCHAR,
     uncached_input_tokens BIGINT, cache_read_tokens BIGINT, cache_write_5m_tokens BIGINT, cache_write_1h_tokens BIGINT,
     output_tokens BIGINT, reasoning_tokens BIGINT, other_units MAP(VARCHAR, VARCHAR), claims STRUCT(n VARCHAR, v VARCHAR)[],
-    provider_cost_usd DECIMAL(38, 18), semantics VARCHAR, raw_counts MAP(VARCHAR, VARCHAR)
+    provider_cost VARCHAR, semantics VARCHAR, raw_counts MAP(VARCHAR, VARCHAR)
 );
 
 -- :judge
@@ -90,9 +89,9 @@ judged AS (
             WHEN n_write IS NOT NULL AND coalesce(n_write_5m, 0) + coalesce(n_write_1h, 0) > n_write
                 THEN 'subset_exceeds_total'
             WHEN NOT reasoning_beside AND n_reasoning > n_output THEN 'subset_exceeds_total'
-            WHEN provider_cost_usd IS NOT NULL AND TRY_CAST(provider_cost_usd AS DOUBLE) IS NULL THEN 'not_a_number'
-            WHEN TRY_CAST(provider_cost_usd AS DOUBLE) < 0 THEN 'negative_cost'
-            WHEN TRY_CAST(provider_cost_usd AS DOUBLE) > 1000000 THEN 'absurd_cost'
+            WHEN provider_cost IS NOT NULL AND TRY_CAST(provider_cost AS DOUBLE) IS NULL THEN 'not_a_number'
+            WHEN TRY_CAST(provider_cost AS DOUBLE) < 0 THEN 'negative_cost'
+            WHEN TRY_CAST(provider_cost AS DOUBLE) > 1000000 THEN 'absurd_cost'
         END AS reason
     FROM settled
 )
@@ -124,7 +123,7 @@ SELECT
     CASE WHEN provider_response_id IS NOT NULL THEN 'r:' || provider || ':' || provider_response_id
          ELSE 's:' || getvariable('source') || ':' || record_id END AS event_key,
     provider_response_id, operation_id, attempt, parent_id, session_id, task_id, agent, parent_agent, task_outcome,
-    user_id, started_at, first_token_at, ended_at, provider, model_raw, model_slug(model_raw) AS model,
+    user_id, started_at, first_token_at, ended_at, provider, model_raw,
     account_id, region_id, scope, route, service_tier, stream, status, error_kind, finish_reason,
     CASE WHEN status <> 'success' THEN NULL WHEN input_includes_cache THEN n_input - n_cached ELSE n_input END
         AS uncached_input_tokens,
@@ -135,8 +134,7 @@ SELECT
     CASE WHEN status <> 'success' THEN NULL WHEN reasoning_beside THEN n_output + n_reasoning ELSE n_output END
         AS output_tokens,
     CASE WHEN status = 'success' THEN n_reasoning END AS reasoning_tokens,
-    other_units, claims_of(claims) AS claims,
-    CASE WHEN reason IS NULL THEN money(provider_cost_usd) END AS provider_cost_usd,
+    other_units, claims, provider_cost,
     semantics
         || CASE WHEN n_write > 0 AND n_write_5m IS NULL AND n_write_1h IS NULL THEN '+5m_assumed' ELSE '' END
         || CASE WHEN reasoning_beside THEN '+reasoning_added' ELSE '' END AS semantics,
@@ -151,20 +149,32 @@ SELECT DISTINCT path FROM staged_record WHERE reason IS NOT NULL AND line_number
 DELETE FROM staged_record WHERE path IN (SELECT unnest(getvariable('bad_files')));
 
 -- :digest
--- grain: one fit row; claim sets and record digests, once; `known` is whether the warehouse has it already
+-- grain: one fit row that the warehouse does not have; its claim set and record digest
 -- inputs: staged_record, usage_record of the same time range
+-- What is costly is done once per different value: claims are sorted and named once per combination.
+CREATE OR REPLACE TEMP TABLE combination AS
+SELECT row_number() OVER () AS combination, claims AS written, claims_of(claims) AS claims,
+    md5(CAST(to_json(claims_of(claims)) AS VARCHAR)) AS claim_set_id
+FROM (SELECT DISTINCT claims FROM staged_record WHERE reason IS NULL AND NOT filtered);
+
 CREATE OR REPLACE TEMP TABLE fresh_record AS
 WITH digested AS (
-    SELECT rowid AS staged_row, record_id, started_at,
-        md5(CAST(to_json(claims) AS VARCHAR)) AS claim_set_id,
-        md5(CAST(to_json(struct_pack(
-            k := event_key, a := operation_id, b := attempt, c := parent_id, d := session_id, e := task_id, f := agent,
-            g := parent_agent, h := task_outcome, i := user_id, j := started_at, l := first_token_at, m := ended_at,
-            n := provider, o := model_raw, p := account_id, q := region_id, r := scope, s := route, t := service_tier,
-            u := stream, v := status, w := error_kind, x := finish_reason, y := provider_cost_usd,
-            z := [uncached_input_tokens, cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, output_tokens,
-                  reasoning_tokens], ua := map_entries(other_units), ub := claims, uc := semantics)) AS VARCHAR)) AS record_digest
-    FROM staged_record
+    SELECT staged.rowid AS staged_row, staged.record_id, staged.started_at, combination.claim_set_id,
+        md5(concat_ws(chr(31),
+            event_key, coalesce(operation_id, chr(30)), coalesce(CAST(attempt AS VARCHAR), chr(30)),
+            coalesce(parent_id, chr(30)), coalesce(session_id, chr(30)), coalesce(task_id, chr(30)),
+            coalesce(agent, chr(30)), coalesce(parent_agent, chr(30)), coalesce(task_outcome, chr(30)),
+            coalesce(user_id, chr(30)), epoch_us(staged.started_at), coalesce(CAST(epoch_us(first_token_at) AS VARCHAR), chr(30)),
+            epoch_us(ended_at), provider, coalesce(model_raw, chr(30)), coalesce(account_id, chr(30)),
+            coalesce(region_id, chr(30)), coalesce(scope, chr(30)), coalesce(route, chr(30)), service_tier,
+            coalesce(CAST(stream AS VARCHAR), chr(30)), status, coalesce(error_kind, chr(30)),
+            coalesce(finish_reason, chr(30)), coalesce(provider_cost, chr(30)), semantics,
+            coalesce(CAST(uncached_input_tokens AS VARCHAR), chr(30)), coalesce(CAST(cache_read_tokens AS VARCHAR), chr(30)),
+            coalesce(CAST(cache_write_5m_tokens AS VARCHAR), chr(30)), coalesce(CAST(cache_write_1h_tokens AS VARCHAR), chr(30)),
+            coalesce(CAST(output_tokens AS VARCHAR), chr(30)), coalesce(CAST(reasoning_tokens AS VARCHAR), chr(30)),
+            coalesce(CAST(other_units AS VARCHAR), chr(30)), combination.claim_set_id)) AS record_digest
+    FROM staged_record AS staged
+    JOIN combination ON combination.written = staged.claims
     WHERE reason IS NULL AND NOT filtered
 ),
 once AS (
@@ -183,13 +193,13 @@ ANTI JOIN (
 -- :claim_sets
 -- grain: one new claim set
 INSERT INTO claim_set BY NAME
-SELECT fresh.claim_set_id,
-    map_from_entries(list_transform(any_value(staged.claims), lambda claim: struct_pack(k := claim.n, v := claim.v))) AS claims
-FROM fresh_record AS fresh
-JOIN staged_record AS staged ON staged.rowid = fresh.staged_row
-ANTI JOIN claim_set AS known ON known.claim_set_id = fresh.claim_set_id
-GROUP BY fresh.claim_set_id
-ORDER BY fresh.claim_set_id;
+SELECT claim_set_id,
+    map_from_entries(list_transform(any_value(claims), lambda claim: struct_pack(k := claim.n, v := claim.v))) AS claims
+FROM combination
+WHERE claim_set_id IN (SELECT claim_set_id FROM fresh_record)
+  AND claim_set_id NOT IN (SELECT claim_set_id FROM claim_set)
+GROUP BY claim_set_id
+ORDER BY claim_set_id;
 
 -- :insert
 -- grain: one record that the warehouse does not have; clustered by time
@@ -197,9 +207,12 @@ INSERT INTO usage_record BY NAME
 SELECT
     getvariable('load_id') AS load_id, getvariable('source') AS source, getvariable('source_trust') AS source_trust,
     fresh.record_digest, fresh.claim_set_id, CAST(NULL AS BIGINT[]) AS prefix_blocks,
-    staged.* EXCLUDE (path, line_number, row_digest, reason, detail, filtered, claims)
+    spelt.model, money(provider_cost) AS provider_cost_usd,
+    staged.* EXCLUDE (path, line_number, row_digest, reason, detail, filtered, claims, provider_cost)
 FROM fresh_record AS fresh
 JOIN staged_record AS staged ON staged.rowid = fresh.staged_row
+LEFT JOIN (SELECT model_raw, model_slug(model_raw) AS model FROM (SELECT DISTINCT model_raw FROM staged_record)) AS spelt
+    ON spelt.model_raw = staged.model_raw
 ORDER BY staged.started_at, staged.record_id, fresh.record_digest;
 
 -- :reject

@@ -89,7 +89,7 @@ def write(
     names = [column[0] for column in outcome.description or ()]
     figures = dict(zip(names, outcome.fetchone() or (), strict=True))
     connection.unregister("member")
-    connection.execute("DROP TABLE staged_record; DROP TABLE fresh_record")
+    connection.execute("DROP TABLE staged_record; DROP TABLE fresh_record; DROP TABLE combination")
 
     notes = [f"{refused.key}: {refused.detail}" for refused in fetched.refused]
     if figures["claim_sets"] > MANY_CLAIM_SETS:

@@ -29,8 +29,8 @@ class Desk:
         self.channels: tuple[str, ...] = ("ops",)
 
     def rules(self, *rules: dict[str, Any], shipped: bool = False, **settings: Any) -> None:
-        off = () if shipped else SHIPPED
-        self.settings = AlertSettings.model_validate({"rules": rules, "off": off, **settings})
+        without = () if shipped else SHIPPED
+        self.settings = AlertSettings.model_validate({"rules": rules, "without": without, **settings})
 
     def evaluate(self, snapshot: Snapshot, now: str | None = None) -> evaluate.EvaluationReport:
         instant = snapshot.as_of if now is None else datetime.fromisoformat(now).replace(tzinfo=snapshot.as_of.tzinfo)

@@ -1,13 +1,13 @@
-"""An evaluation in a process of its own, which may die around its commit.
+"""An evaluation in a process of its own, which dies around its commit.
 
-python -m tests.alerts.evaluator_process URL none|before-commit|after-commit
+python -m tests.alerts.evaluator_process URL before-commit|after-commit
 """
 
 import os
 import signal
 import sys
 
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
 from alerts import evaluate
 from alerts.settings import SHIPPED_RULES, AlertSettings
@@ -15,12 +15,17 @@ from tests.alerts import ledger
 from warehouse import operations
 
 
-def main(url: str, point: str) -> None:
+def evaluate_once(engine: Engine) -> evaluate.EvaluationReport:
+    """One rule, one snapshot, one message: the same in every process."""
     book = ledger.Ledger()
     book.book("2026-11-29", "150")
     snapshot = book.publish("2026-11-30 06:00")
     rule = {"kind": "threshold", "name": "limit", "measure": "inference_cost_usd", "above": 100}
-    settings = AlertSettings.model_validate({"rules": [rule], "off": [shipped.name for shipped in SHIPPED_RULES]})
+    settings = AlertSettings.model_validate({"rules": [rule], "without": [shipped.name for shipped in SHIPPED_RULES]})
+    return evaluate.run(snapshot, settings, engine, ("ops",), snapshot.as_of, measures=ledger)
+
+
+def main(url: str, point: str) -> None:
     engine = operations.connect(url)
     wrote = False
 
@@ -33,9 +38,8 @@ def main(url: str, point: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     event.listen(engine, "after_cursor_execute", executed)
-    if point != "none":
-        event.listen(engine, "commit" if point == "before-commit" else "checkin", die)
-    evaluate.run(snapshot, settings, engine, ("ops",), snapshot.as_of, measures=ledger)
+    event.listen(engine, "commit" if point == "before-commit" else "checkin", die)
+    evaluate_once(engine)
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ def test_a_day_that_is_partly_estimated_is_judged_upwards_only(book: Ledger, cos
 
     yesterday = judged(rule(direction="both"), book.publish("2026-11-30 06:00"))[0]
 
-    assert (yesterday.verdict, yesterday.so_far, yesterday.estimated) == (verdict, True, True)
+    assert (yesterday.verdict, yesterday.so_far, yesterday.estimated) == (verdict, True, Decimal(1))
 
 
 def test_the_estimate_is_added_to_a_bill_measure_unless_the_rule_says_no(book: Ledger) -> None:

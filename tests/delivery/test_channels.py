@@ -42,11 +42,13 @@ def test_slack_receives_blocks_and_a_plain_line_for_notifications(lite: Engine, 
 def test_what_slack_would_refuse_for_its_size_is_cut_instead() -> None:
     header = {"type": "header", "text": {"type": "plain_text", "text": "h" * 200}}
     section = {"type": "section", "text": {"type": "mrkdwn", "text": "s" * 5000}}
+    fields = {"type": "section", "fields": [{"type": "mrkdwn", "text": "f" * 3000}] * 12}
     divider = {"type": "divider"}
 
-    body = slack.payload(envelope(Message(subject="s", text="t", blocks=(header, section, *[divider] * 60))))
+    body = slack.payload(envelope(Message(subject="s", text="t", blocks=(header, section, fields, *[divider] * 59))))
 
     assert len(body["blocks"]) == 50
+    assert [len(field["text"]) for field in body["blocks"][2]["fields"]] == [2000] * 10
     assert [len(block["text"]["text"]) for block in body["blocks"][:2]] == [150, 3000]
     assert body["blocks"][-1]["elements"][0]["text"] == "13 more parts are not shown"
 

@@ -79,7 +79,7 @@ def records(company: Company) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def turn_of_month(tmp_path_factory: pytest.TempPathFactory) -> Company:
-    """Four days around the end of a month that has since been invoiced, seen from the 8th."""
+    """Ten days around the end of a month that has since been invoiced, seen from the 8th."""
     return Company(write(tmp_path_factory.mktemp("turn"), days=10, scale=0.01, end=date(2026, 11, 8)))
 
 

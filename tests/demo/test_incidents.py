@@ -124,7 +124,7 @@ def test_price_change(company: Company) -> None:
     rates = company.sql(
         f"""
         SELECT line_item_usage_start_date >= TIMESTAMP '{incident["start"].rstrip("Z")}' AS after,
-               list(DISTINCT line_item_unblended_rate ORDER BY 1)
+               list(DISTINCT line_item_unblended_rate ORDER BY line_item_unblended_rate)
         FROM cur WHERE line_item_usage_type LIKE 'USE1-NovaPro-%-tokens' GROUP BY 1 ORDER BY 1
         """
     )

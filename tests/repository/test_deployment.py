@@ -7,8 +7,10 @@ from graphlib import TopologicalSorter
 
 import pytest
 import yaml
+from sqlalchemy import make_url
 from typer.testing import CliRunner
 
+from inferledger import config
 from inferledger.cli import app
 from tests import needs
 from tests.repository import tracked
@@ -171,6 +173,19 @@ def test_every_command_is_one_the_command_line_has(command):
     # An unknown command or option is refused before --help is looked at.
     result = CliRunner().invoke(app, [*command, "--help"])
     assert result.exit_code == 0, result.output
+
+
+def test_the_configuration_loads_and_points_at_services_that_exist(services):
+    configuration = config.load(needs.ROOT / "deploy" / "inferledger.yaml")
+    operations = make_url(configuration.operations_url)
+    assert operations.host == "postgres"
+    assert operations.username == services["postgres"]["environment"]["POSTGRES_USER"]
+    assert operations.database == services["postgres"]["environment"]["POSTGRES_DB"]
+    assert configuration.sources
+    for source in configuration.sources:
+        assert source.endpoint_url == "http://store:9000"
+        assert source.location.startswith("s3://evidence/")
+    assert "store/evidence" in services["bucket"]["command"][0]
 
 
 def test_the_entry_point_is_the_command():

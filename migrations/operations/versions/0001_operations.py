@@ -92,6 +92,7 @@ def _alerts() -> None:
         ),
         sa.Column("episode_since", INSTANT, comment="as_of at which it opened"),
         sa.Column("notified_at", INSTANT, comment="last message of the episode"),
+        sa.Column("notified_period", sa.String, comment="the period that message was about"),
         sa.Column("value", sa.String, comment="decimal as text"),
         sa.Column("expected", sa.String, comment="decimal as text"),
         sa.Column("run", sa.Integer, nullable=False, comment="snapshots in breach in a row, for rules without periods"),

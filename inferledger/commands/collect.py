@@ -1,0 +1,69 @@
+"""`inferledger collect`: load what is new from the sources."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from inferledger import jobs
+from inferledger.console import batches, complain, out, print_json
+from inferledger.exits import ExitCode
+from inferledger.figures import count
+from inferledger.options import AsOfOption, ConfigOption, Format, FormatOption, instant, loaded
+
+
+class Family(StrEnum):
+    """What kind of evidence a source gives."""
+
+    BILLING = "billing"
+    USAGE = "usage"
+    PRICES = "prices"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(collect)
+
+
+def collect(
+    config: ConfigOption = None,
+    only: Annotated[Family | None, typer.Option("--only", help="Only sources of this family.")] = None,
+    source: Annotated[list[str] | None, typer.Option("--source", "-s", metavar="NAME", help="Only this source; may be repeated.")] = None,
+    as_of: AsOfOption = None,
+    format_: FormatOption = Format.TABLE,
+) -> None:
+    """Load what is new: bills, usage logs, prices.
+
+    The same file again changes nothing. A source that fails is named with what to do (exit code 4), the others go on, and
+    what was loaded before stays.
+    """
+    configuration = loaded(config)
+    chosen = jobs.chosen_sources(configuration, only.value if only else None, source or [])
+    with batches() as moved:
+        done = jobs.collect(configuration, chosen, instant(as_of, configuration.zone), moved)
+    by_source: dict[str, dict[str, int]] = {}
+    for each in done.loaded:
+        row = by_source.setdefault(each.source, dict.fromkeys(("batches", "rows_read", "rows_loaded", "rows_rejected", "rows_filtered"), 0))
+        row["batches"] += 1
+        for figure in ("rows_read", "rows_loaded", "rows_rejected", "rows_filtered"):
+            row[figure] += int(getattr(each.result, figure))
+    if format_ is Format.JSON:
+        findings = [{"source": f.source, "what": f.what, "where": f.where, "remedy": f.remedy} for f in done.findings]
+        print_json({"sources": by_source, "findings": findings, "notes": list(done.notes)})
+    else:
+        for name, row in by_source.items():
+            out().print(
+                f"{name}: {count(row['rows_loaded'])} rows loaded in {count(row['batches'])} batch(es)"
+                + (f", {count(row['rows_rejected'])} rejected" if row["rows_rejected"] else "")
+                + (f", {count(row['rows_filtered'])} left out by `where`" if row["rows_filtered"] else ""),
+                markup=False,
+            )
+        if not by_source:
+            out().print("Nothing new." if configuration.sources or done.findings else NO_SOURCES, markup=False)
+        complain([*done.notes], "note")
+        complain([str(finding) for finding in done.findings])
+    if done.findings:
+        raise typer.Exit(ExitCode.UNREACHABLE)
+
+
+NO_SOURCES = "Nothing new, and there is no source yet: name a bill or a usage log under `sources` in the configuration."
