@@ -77,7 +77,7 @@ def step(
         as_of=moment.as_of,
         reason=reason or old.reason if aim == old.state else reason,
         changes=old.changes + (kind is not None),
-        episode_period=(at.period if aim == "firing" else old.episode_period) if fires else None,
+        episode_period=(at.period if at.verdict == "breach" else old.episode_period) if fires else None,
         episode_since=since,
         notified_at=(moment.now if tells else old.notified_at) if fires else None,
         notified_period=(at.period if tells else old.notified_period) if fires else None,
@@ -100,15 +100,13 @@ def _kind(old: State, aim: StateName, at: Judgement, moment: Moment) -> Kind | N
         return "resolved"
     if old.state == "firing" and aim != "firing":
         return "lost"
-    if aim != old.state:
-        return "moved"
-    if aim == "firing" and moment.can_tell:
+    if aim == "firing" and at.verdict == "breach" and moment.can_tell:
         if old.notified_at is None:
             return "unsilenced"
         is_new = at.period == TOTAL or at.period != old.notified_period
         if is_new and moment.now - old.notified_at >= moment.repeat_after:
             return "reminder"
-    return None
+    return "moved" if aim != old.state else None
 
 
 def _deserves_message(rule: ThresholdRule | AnomalyRule, old: State, kind: Kind, aim: StateName) -> bool:
@@ -132,7 +130,7 @@ def _reason(kind: Kind, reason: str) -> str:
 def _run(old: State, judged: Judged, moment: Moment) -> int:
     if judged.closed[-1].period != TOTAL or judged.closed[-1].verdict != "breach":
         return 0
-    return old.run + (moment.manifest != old.manifest)
+    return old.run + (moment.manifest != old.manifest or not old.run)
 
 
 def _aim(
@@ -164,10 +162,10 @@ def _open_episode(old: State, judged: Judged, moment: Moment) -> tuple[StateName
     newest = judged.closed[-1]
     every = (*judged.closed, *((judged.open,) if judged.open else ()))
     own = next((j for j in every if j.period == old.episode_period), None)
-    if moment.manifest == old.manifest:
-        return old.state, own or newest, old.reason  # the same figures say nothing new
     later = newest.period == TOTAL or newest.period > (old.episode_period or "")
     rest = newest if later or own is None else own
+    if moment.manifest == old.manifest:
+        return old.state, rest, old.reason  # the same figures say nothing new
     if rest.verdict == "near" or (rest.verdict == "so_far" and rest is newest):
         return "firing", rest, ""
     if rest.verdict in ("clear", "so_far"):

@@ -47,7 +47,7 @@ def message(
         "reason": transition.reason.rstrip("."),
         "facts": _facts(transition, snapshot),
         "contributors": _splits(transition, contributors, snapshot),
-        "remedy": "" if transition.kind == "resolved" else words.remedy(transition.rule).rstrip("."),
+        "remedy": words.remedy(transition.rule, transition.to_state).rstrip("."),
         "link": link,
     }
     return Message(

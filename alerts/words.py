@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from alerts.data import is_additive
 from alerts.settings import AnomalyRule, ThresholdRule
+from alerts.state import StateName
 from warehouse.measures import MEASURES
 
 NAMES = {
@@ -70,8 +71,12 @@ def page(rule: ThresholdRule | AnomalyRule) -> str:
     return "overview"
 
 
-def remedy(rule: ThresholdRule | AnomalyRule) -> str:
-    """What to do: the rule's own words, or what fits its kind."""
+def remedy(rule: ThresholdRule | AnomalyRule, state: StateName) -> str:
+    """What to do: the rule's own words, or what fits its kind; nothing when all is well again."""
+    if state == "ok":
+        return ""
+    if state in ("no_data", "unknown", "no_judgement"):
+        return "run `inferledger doctor`: a source may have stopped, or this series came to its end"
     if rule.remedy is not None:
         return rule.remedy
     if isinstance(rule, AnomalyRule) and is_additive(rule.measure):

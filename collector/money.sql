@@ -33,4 +33,9 @@ CREATE OR REPLACE TEMP MACRO money_of_plain(amount) AS
                * CAST('0.000000000000000001' AS DECIMAL(18, 18)) AS DECIMAL(38, 18))
     END;
 
-CREATE OR REPLACE TEMP MACRO money(amount) AS money_of_plain(plain_number(nullif(trim(amount), '')));
+-- The lists of one bind a value once: a macro's argument is otherwise written out wherever it is named, and planning
+-- a dozen money() calls would take longer than running them.
+CREATE OR REPLACE TEMP MACRO money(amount) AS
+    list_transform(
+        list_transform([nullif(trim(amount), '')], lambda written: plain_number(written)),
+        lambda plain: money_of_plain(plain))[1];

@@ -232,8 +232,9 @@ def _load(run: _Run, source: Source, fetched: Fetched, connection: duckdb.DuckDB
     batch = fetched.batch
     name = load_id(source.name, batch.identity)
     try:
+        staged = source.stage(connection, fetched, name, run.moment)
         with transaction(connection):
-            result = source.load(connection, fetched, name, run.moment)
+            result = source.load(connection, staged)
             _record(connection, source, batch, name, result)
     except CollectError as error:
         run.findings.append(Finding(source.name, error.what, error.where, error.remedy))

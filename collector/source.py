@@ -1,8 +1,10 @@
-"""The one contract every source of evidence meets: discover, fetch, load.
+"""The one contract every source of evidence meets: discover, fetch, load (stage, then write).
 
 ``discover`` lists what there is and names it in batches, ``fetch`` brings one batch to files on disk and proves that
-they are complete, ``load`` turns those files into evidence rows by SQL inside the transaction that ``collector.run``
-holds open. Python decides what to load and in which order; it never parses or loops over rows.
+they are complete, ``load`` turns those files into evidence rows by SQL. Loading has two halves, because in DuckDB an
+error ends a transaction: ``stage`` reads the files into temporary tables, where a bad line may fail and be dealt with;
+``load`` copies from there into evidence inside the transaction that ``collector.run`` holds open.
+Python decides what to load and in which order; it never parses or loops over rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -120,6 +122,19 @@ MEMBERS = pa.schema(
 
 
 @dataclass(frozen=True)
+class Staged:
+    """A batch in temporary tables, ready to be written.
+
+    facts  what the source found out while staging and needs for its result
+    """
+
+    fetched: Fetched
+    load_id: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class LoadResult:
     """What one load did; written to the ``load`` table with the rows.
 
@@ -186,8 +201,11 @@ class Source(Protocol):
     def fetch(self, batch: Batch, spool: Path) -> Fetched:
         """Files of one batch, verified; raises CollectError when one is missing, short or has changed."""
 
-    def load(self, connection: duckdb.DuckDBPyConnection, fetched: Fetched, load_id: str, moment: Moment) -> LoadResult:
-        """Insert the batch's rows, rejected rows and touched hours; raises CollectError to refuse it whole."""
+    def stage(self, connection: duckdb.DuckDBPyConnection, fetched: Fetched, load_id: str, moment: Moment) -> Staged:
+        """Read the files into temporary tables, outside any transaction; raises CollectError to refuse the batch."""
+
+    def load(self, connection: duckdb.DuckDBPyConnection, staged: Staged) -> LoadResult:
+        """Insert the batch's rows, rejected rows and touched hours, inside a transaction."""
 
 
 @dataclass(frozen=True)

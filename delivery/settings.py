@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class Settings(BaseModel):
@@ -59,9 +59,17 @@ class EmailSettings(ChannelBase):
     @classmethod
     def _looks_like_an_address(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
         for address in (value,) if isinstance(value, str) else value:
-            if address.count("@") != 1 or any(c in address for c in "\r\n<> "):
+            if address.count("@") != 1 or not address.isascii() or any(c in address for c in "\r\n<> ,"):
                 raise ValueError(f"`{address}` is no email address; write one such as costs@example.com")
         return value
+
+    @model_validator(mode="after")
+    def _login(self) -> "EmailSettings":
+        if (self.username_env is None) != (self.password_env is None):
+            raise ValueError("write both `username_env` and `password_env`, or neither")
+        if self.username_env is not None and self.security == "none":
+            raise ValueError("`security: none` would send the password in the clear; write starttls or tls")
+        return self
 
 
 ChannelSettings = Annotated[SlackSettings | WebhookSettings | EmailSettings, Field(discriminator="kind")]

@@ -89,6 +89,8 @@ class SecretUrl(Secret):
             return (f"{problem}; export {self.variable}=https://...",)
         parts = urllib.parse.urlsplit(self.read() or "")
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        if parts.scheme == "http" and host not in ("localhost", "127.0.0.1", "::1"):
+            return (f"{self.variable} is http, which sends its secret in the clear; use https",)
         if parts.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(host):
             return ()
         return reach(host, port, timeout_seconds)

@@ -1,6 +1,7 @@
 """HTTP for channels: says exactly whether a request's bytes may have gone out when something breaks."""
 
 import email.utils
+import functools
 import http.client
 import math
 import ssl
@@ -129,7 +130,7 @@ class _Http(urllib.request.HTTPHandler):
 
 class _Https(urllib.request.HTTPSHandler):
     def __init__(self, connected: Started) -> None:
-        self._tls = ssl.create_default_context()
+        self._tls = _tls_context()
         super().__init__(context=self._tls)
         self._connected = connected
 
@@ -138,6 +139,12 @@ class _Https(urllib.request.HTTPSHandler):
             return _TlsConnection(host, self._connected, context=self._tls, **options)
 
         return self.do_open(connection, req)
+
+
+@functools.cache
+def _tls_context() -> ssl.SSLContext:
+    """One for all: reading the system's certificates takes longer than sending a message."""
+    return ssl.create_default_context()
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -1,1 +1,1 @@
-"""Scheduled reports: one published snapshot in, one page and one message out. Figures come from `warehouse.measures`."""
+"""Scheduled reports: one published snapshot in, a page and a message out. Figures come from `warehouse.measures`."""

@@ -1,7 +1,7 @@
 """Gathers the figures of the daily cost report, once; every form of the report is drawn from them."""
 
 import calendar
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from reports import queries
 from reports.figures import Bar, Books, Figures, Gaps, Month, Part, Ranking, Restated, Task, Told, Waste
 from reports.period import Coverage, Period
-from reports.queries import Split
+from reports.queries import Effects, Split
 from reports.series import HISTORY_DAYS, Series
 from reports.settings import ReportSettings
 from warehouse.measures import Filters, table
@@ -20,16 +20,16 @@ UNITS = ("cost_per_mtok_usd", "cost_per_request_usd", "cost_per_task_usd")
 COUNTS = ("requests", "failed_requests", "timeout_requests", "retried_requests")
 DAILY = (
     HEADLINE, *UNITS, *COUNTS, "fully_loaded_cost_usd", "cache_hit_ratio", "cache_saving_usd", "total_tokens",
+    "input_tokens", "tasks",
     "unattributed_cost_usd", "unattributed_share", "unknown_cost_tokens",
 )  # fmt: skip
 RANKINGS: tuple[tuple[Split, ...], ...] = (("team",), ("model",), ("team", "app"))
 RATE_DAYS = 7
+UNKNOWN_LISTED = 2
 NOTICEABLE = Decimal("0.005")
 
 
-def gather(
-    snapshot: Snapshot, settings: ReportSettings, day: date, told: Mapping[date, Told] | None = None
-) -> Figures:
+def gather(snapshot: Snapshot, settings: ReportSettings, day: date, told: Mapping[date, Told] | None = None) -> Figures:
     """Ask the measures for everything that the report of `day` says."""
     month = day.replace(day=1)
     start = min(day - timedelta(days=HISTORY_DAYS), _month_before(month), *(told or ()))
@@ -38,6 +38,7 @@ def gather(
     history = _history(snapshot, series.coverage, day)
     explained = base if series.money(day, HEADLINE) is not None else None
     movers = queries.effects(snapshot, day, explained, ("team", "app")) if explained else []
+    listed = min(settings.top, _material(movers))
     reach = queries.reach(snapshot)
     return Figures(
         period=Period.of(day, snapshot.zone),
@@ -56,8 +57,9 @@ def gather(
         saving=series.compare(day, "cache_saving_usd"),
         saving_month=_total(series.known(month, day, "cache_saving_usd")),
         month=_month(series, day),
-        total=next(iter(queries.effects(snapshot, day, explained)), None) if explained else None,
-        movers=tuple(mover for mover in movers if abs(mover.change) >= NOTICEABLE)[: settings.top],
+        total=queries.together(movers) if explained else None,
+        movers=tuple(movers[:listed]),
+        other_movers=tuple(movers[listed:]),
         rankings=tuple(_ranking(snapshot, settings.top, day, base, by) for by in RANKINGS),
         waste=_waste(snapshot, series, day),
         tasks=_tasks(snapshot, settings.top, day),
@@ -67,6 +69,12 @@ def gather(
         logged_to=_end_of(reach["logged"]),
         billed_to=_end_of(reach["billed"]),
     )
+
+
+def _material(movers: Sequence[Effects]) -> int:
+    """How many of them, from the largest change on, moved the whole by a hundredth or more."""
+    whole = sum((max(mover.cost, mover.base) for mover in movers), Decimal(0))
+    return sum(1 for mover in movers if abs(mover.change) >= max(whole / 100, NOTICEABLE))
 
 
 def _history(snapshot: Snapshot, coverage: Coverage, day: date) -> tuple[Bar, ...]:
@@ -121,13 +129,15 @@ def _ranking(snapshot: Snapshot, top: int, day: date, base: date | None, by: tup
         old = table(snapshot, [HEADLINE], by, Filters(first_day=base, last_day=base)).to_pylist()
         past = {tuple(row[name] for name in by): row[HEADLINE] for row in old}
     total = _known_total(rows)
+    known = [row for row in rows if row[HEADLINE] is not None]
+    unknown = [row for row in rows if row[HEADLINE] is None]
     parts = []
-    for row in rows[:top]:
+    for row in known[:top] + unknown[:UNKNOWN_LISTED]:
         names = tuple(row[name] for name in by)
         share = float(row[HEADLINE] / total) if total and row[HEADLINE] is not None else None
         before = None if base is None else past.get(names, Decimal(0))
         parts.append(Part(names, row[HEADLINE], before, share, row["cost_per_mtok_usd"]))
-    return Ranking(by, tuple(parts), len(rows[top:]), _known_total(rows[top:]))
+    return Ranking(by, tuple(parts), len(rows) - len(parts), _known_total(known[top:]))
 
 
 def _waste(snapshot: Snapshot, series: Series, day: date) -> Waste:
@@ -141,8 +151,8 @@ def _waste(snapshot: Snapshot, series: Series, day: date) -> Waste:
         for row in repeated
         if row["usage_cost_usd"] is not None
     ]
-    counts = [int(series.at(day, name) or 0) for name in COUNTS]
-    return Waste(*counts, retries_cost=_total(costs) if repeated else Decimal(0))
+    requests, failed, timeouts, retries = (series.count(day, name) for name in COUNTS)
+    return Waste(requests, failed, timeouts, retries, _total(costs) if repeated else Decimal(0))
 
 
 def _tasks(snapshot: Snapshot, top: int, day: date) -> tuple[Task, ...]:
@@ -151,7 +161,14 @@ def _tasks(snapshot: Snapshot, top: int, day: date) -> tuple[Task, ...]:
     rows = [row for row in rows if row["task_id"] is not None][:top]
     facts = queries.task_facts(snapshot, [row["task_id"] for row in rows])
     return tuple(
-        Task(row["task_id"], row["team"], row["agent"], row["task_cost_usd"], row["task_tokens"], facts.get(row["task_id"]))
+        Task(
+            row["task_id"],
+            row["team"],
+            row["agent"],
+            row["task_cost_usd"],
+            row["task_tokens"],
+            facts.get(row["task_id"]),
+        )
         for row in rows
     )
 
@@ -161,14 +178,14 @@ def _gaps(snapshot: Snapshot, series: Series, day: date) -> Gaps:
     unpriced = table(snapshot, ["unknown_cost_tokens"], ["model"], on, "-unknown_cost_tokens").to_pylist()
     currencies = table(snapshot, [HEADLINE], ["currency"], on).to_pylist()
     whole, known = snapshot.scope.teams is None, series.coverage.has(day)
-    share, unknown = series.at(day, "unattributed_share"), series.at(day, "unknown_cost_tokens")
+    share = series.at(day, "unattributed_share")
     ownerless = table(snapshot, ["ownerless_cost_usd"], where=logged)["ownerless_cost_usd"][0].as_py()
     return Gaps(
         whole=whole,
         unattributed=series.money(day, "unattributed_cost_usd") if whole else None,
         unattributed_share=float(share) if whole and share is not None else None,
         ownerless=ownerless if whole and known else None,
-        unknown_tokens=None if unknown is None else int(unknown),
+        unknown_tokens=series.count(day, "unknown_cost_tokens"),
         unpriced=tuple((row["model"], row["unknown_cost_tokens"]) for row in unpriced if row["unknown_cost_tokens"]),
         other_currencies=tuple(
             (row["currency"], row[HEADLINE])
@@ -178,9 +195,7 @@ def _gaps(snapshot: Snapshot, series: Series, day: date) -> Gaps:
     )
 
 
-def _restated(
-    snapshot: Snapshot, series: Series, day: date, told: Mapping[date, Told] | None
-) -> tuple[Restated, ...]:
+def _restated(snapshot: Snapshot, series: Series, day: date, told: Mapping[date, Told] | None) -> tuple[Restated, ...]:
     """Earlier days that are not what they were told to be; without a memory, those that this publication changed."""
     if told is None:
         return tuple(
@@ -192,7 +207,7 @@ def _restated(
     for earlier, said in sorted(told.items(), reverse=True):
         now = series.money(earlier, HEADLINE)
         change = None if now is None or said.figure is None else now - said.figure
-        same = (now is None) == (said.figure is None) and abs(change or 0) < NOTICEABLE
+        same = (now is None) == (said.figure is None) and abs(change or Decimal(0)) < NOTICEABLE
         if earlier < day and not same:
             found.append(Restated(earlier, said.figure, now, change, said.estimated != 0))
     return tuple(found)

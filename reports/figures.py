@@ -144,6 +144,7 @@ class Figures:
     month: Month
     total: Effects | None
     movers: tuple[Effects, ...]
+    other_movers: tuple[Effects, ...]
     rankings: tuple[Ranking, ...]
     waste: Waste
     tasks: tuple[Task, ...]

@@ -4,7 +4,7 @@ Amounts come out as whole nanos, so that parts add up; `money` makes decimals of
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
@@ -12,7 +12,12 @@ from typing import Any, Literal
 from warehouse.snapshot import Snapshot
 
 Split = Literal["team", "app", "model"]
+Rows = list[dict[str, Any]]
 SPLITS: tuple[Split, ...] = ("team", "app", "model")
+TOKENS = (
+    "tokens", "base_tokens", "input_tokens", "base_input_tokens", "cache_read_tokens", "base_cache_read_tokens",
+    "unknown_tokens",
+)  # fmt: skip
 INFERENCE = "kind IN ('usage', 'unattributed')"
 
 # From the base day to the day in four steps, each priced with what was known before it, in whole nanos:
@@ -45,7 +50,8 @@ side AS (
         sum(at_class_prices) AS at_class_prices,
         CASE WHEN sum(base_tokens) > 0 THEN sum(tokens) * sum(base_nano) // sum(base_tokens)
              ELSE sum(at_class_prices) END AS at_side_prices,
-        sum(tokens) FILTER (side = 'input') AS input_tokens, sum(base_tokens) FILTER (side = 'input') AS base_input_tokens,
+        sum(tokens) FILTER (side = 'input') AS input_tokens,
+        sum(base_tokens) FILTER (side = 'input') AS base_input_tokens,
         sum(tokens) FILTER (token_class = 'cache_read') AS cache_read_tokens,
         sum(base_tokens) FILTER (token_class = 'cache_read') AS base_cache_read_tokens,
         sum(unknown_tokens) AS unknown_tokens
@@ -60,7 +66,7 @@ whole AS (
         coalesce(sum(cache_read_tokens), 0) AS cache_read_tokens,
         coalesce(sum(base_cache_read_tokens), 0) AS base_cache_read_tokens,
         sum(unknown_tokens) AS unknown_tokens
-    FROM side {group}
+    FROM side GROUP BY {positions}
 )
 SELECT {keys}nano::BIGINT AS nano, base_nano::BIGINT AS base_nano,
     (at_base_cost - base_nano)::BIGINT AS volume_nano,
@@ -71,7 +77,7 @@ SELECT {keys}nano::BIGINT AS nano, base_nano::BIGINT AS base_nano,
     input_tokens::BIGINT AS input_tokens, base_input_tokens::BIGINT AS base_input_tokens,
     cache_read_tokens::BIGINT AS cache_read_tokens, base_cache_read_tokens::BIGINT AS base_cache_read_tokens,
     unknown_tokens::BIGINT AS unknown_tokens
-FROM whole WHERE nano IS NOT NULL
+FROM whole
 ORDER BY abs(nano - base_nano) DESC, {keys}nano
 """
 
@@ -89,8 +95,10 @@ class Effects:
     price: Decimal
     tokens: int
     base_tokens: int
-    hit_ratio: float | None
-    base_hit_ratio: float | None
+    input_tokens: int
+    base_input_tokens: int
+    cache_read_tokens: int
+    base_cache_read_tokens: int
     unknown_tokens: int
 
     @property
@@ -98,31 +106,53 @@ class Effects:
         """What the parts add up to."""
         return self.cost - self.base
 
+    @property
+    def hit_ratio(self) -> float | None:
+        """Cache reads of all input tokens on the day."""
+        return self.cache_read_tokens / self.input_tokens if self.input_tokens else None
+
+    @property
+    def base_hit_ratio(self) -> float | None:
+        """And on the base day."""
+        return self.base_cache_read_tokens / self.base_input_tokens if self.base_input_tokens else None
+
+
+_ZERO: dict[str, Any] = {field.name: Decimal(0) if field.type is Decimal else 0 for field in fields(Effects)}
+
 
 def money(nano: int) -> Decimal:
     """Whole nanos as an exact decimal."""
     return Decimal(nano).scaleb(-9)
 
 
-def effects(snapshot: Snapshot, day: date, base: date, by: Sequence[Split] = ()) -> list[Effects]:
+def effects(snapshot: Snapshot, day: date, base: date, by: Sequence[Split]) -> list[Effects]:
     """Why the inference cost of `day` differs from `base`'s, per combination of `by`, the largest change first."""
-    if unknown := set(by) - set(SPLITS):
-        raise ValueError(f"cannot split by {', '.join(sorted(unknown))}; there are {', '.join(SPLITS)}")
-    keys = "".join(f"{name}, " for name in by)
-    sql = EFFECTS.format(keys=keys, inference=INFERENCE, group="GROUP BY ALL" if by else "")
-    rows = snapshot.sql(*_named(sql, day=day, base=base, currency=snapshot.currency)).to_pylist()
+    if not by or set(by) - set(SPLITS):
+        raise ValueError(f"split by one or more of {', '.join(SPLITS)}, not by {', '.join(by) or 'nothing'}")
+    keys, positions = "".join(f"{name}, " for name in by), ", ".join(str(n + 1) for n in range(len(by)))
+    sql = EFFECTS.format(keys=keys, inference=INFERENCE, positions=positions)
+    for number, name in enumerate(("$day", "$base", "$currency"), 1):
+        sql = sql.replace(name, f"${number}")
+    rows = snapshot.sql(sql, [day, base, snapshot.currency]).to_pylist()
     return [
         Effects(
-            tuple(row[name] for name in by),
-            *(money(row[f"{part}nano"]) for part in ("", "base_", "volume_", "mix_", "cache_", "price_")),
-            row["tokens"],
-            row["base_tokens"],
-            _ratio(row["cache_read_tokens"], row["input_tokens"]),
-            _ratio(row["base_cache_read_tokens"], row["base_input_tokens"]),
-            row["unknown_tokens"],
+            names=tuple(row[name] for name in by),
+            cost=money(row["nano"]),
+            base=money(row["base_nano"]),
+            volume=money(row["volume_nano"]),
+            mix=money(row["mix_nano"]),
+            cache=money(row["cache_nano"]),
+            price=money(row["price_nano"]),
+            **{name: row[name] for name in TOKENS},
         )
         for row in rows
     ]
+
+
+def together(parts: Sequence[Effects]) -> Effects:
+    """Several changes as one: every column is the sum of theirs, so a table of them adds up both ways."""
+    names = [field.name for field in fields(Effects) if field.name != "names"]
+    return Effects((), *(sum((getattr(part, name) for part in parts), _ZERO[name]) for name in names))
 
 
 def task_facts(snapshot: Snapshot, task_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -139,9 +169,9 @@ def task_facts(snapshot: Snapshot, task_ids: Sequence[str]) -> dict[str, dict[st
     return {row["task_id"]: {**row, "cost": None if row["nano"] is None else money(row["nano"])} for row in rows}
 
 
-def balances(snapshot: Snapshot, periods: int = 2) -> list[dict[str, Any]]:
+def balances(snapshot: Snapshot, periods: int = 2) -> Rows:
     """Bill, ledger and difference of the newest billing periods, exact, newest first."""
-    return snapshot.sql(
+    rows: Rows = snapshot.sql(
         """
         SELECT billing_period, currency, cost_basis, bill_usd AS bill, ledger_usd AS ledger, rounding_usd AS rounding,
             difference_usd AS difference, status
@@ -151,6 +181,7 @@ def balances(snapshot: Snapshot, periods: int = 2) -> list[dict[str, Any]]:
         """,
         [periods],
     ).to_pylist()
+    return rows
 
 
 def controls(snapshot: Snapshot) -> int:
@@ -160,15 +191,17 @@ def controls(snapshot: Snapshot) -> int:
 
 def reach(snapshot: Snapshot) -> dict[str, Any]:
     """The last hours (UTC, naive) of which the ledger has logged calls, and of which it has billed ones."""
-    return snapshot.sql(
+    rows: Rows = snapshot.sql(
         f"""
-        SELECT max(hour) FILTER (kind = 'usage') AS logged, max(hour) FILTER (basis = 'billed' AND {INFERENCE}) AS billed
+        SELECT max(hour) FILTER (kind = 'usage') AS logged,
+            max(hour) FILTER (basis = 'billed' AND {INFERENCE}) AS billed
         FROM cost_hour
         """
-    ).to_pylist()[0]
+    ).to_pylist()
+    return rows[0]
 
 
-def revised_days(snapshot: Snapshot, before: date) -> list[dict[str, Any]]:
+def revised_days(snapshot: Snapshot, before: date) -> Rows:
     """Earlier days whose inference cost this very publication changed."""
     rows = snapshot.sql(
         f"""
@@ -180,14 +213,3 @@ def revised_days(snapshot: Snapshot, before: date) -> list[dict[str, Any]]:
         [snapshot.manifest_id, before, snapshot.currency],
     ).to_pylist()
     return [{"day": row["day"], "change": money(row["after_nano"] - row["before_nano"])} for row in rows]
-
-
-def _named(sql: str, **values: object) -> tuple[str, list[object]]:
-    """`$name` as numbered parameters."""
-    for number, name in enumerate(values, 1):
-        sql = sql.replace(f"${name}", f"${number}")
-    return sql, list(values.values())
-
-
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

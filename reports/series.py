@@ -8,17 +8,27 @@ from statistics import median
 from typing import Any
 
 from reports.period import Coverage
+from reports.words import there
 from warehouse.measures import MEASURES, Filters, table
 from warehouse.snapshot import Snapshot
 
 HISTORY_DAYS = 28
+# Nothing to divide by is neither zero nor unknown: no task ran, so there is no cost per task.
+ABSENT = float("nan")
+COUNTED = {
+    "cost_per_mtok_usd": "total_tokens",
+    "cost_per_request_usd": "requests",
+    "cost_per_task_usd": "tasks",
+    "cache_hit_ratio": "input_tokens",
+    "unattributed_share": "inference_cost_usd",
+}
 ENOUGH_DAYS = 7
 Value = Decimal | float | int | None
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One figure of the day beside what it is compared with. None: unknown."""
+    """One figure of the day beside what it is compared with. None: unknown; ABSENT: nothing to divide by."""
 
     measure: str
     now: Value
@@ -29,7 +39,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Series:
-    """One row per local day. A covered day without rows was zero, or without a ratio; a day not covered is unknown."""
+    """One row per local day. A covered day without rows was zero; a day that is not covered is unknown."""
 
     rows: Mapping[date, Mapping[str, Any]]
     coverage: Coverage
@@ -44,11 +54,11 @@ class Series:
         """The figure of one day."""
         if not self.coverage.has(day):
             return None
+        if MEASURES[measure].denominator is not None and not self.at(day, COUNTED[measure]):
+            return ABSENT
         if day in self.rows:
             value: Value = self.rows[day][measure]
             return value
-        if MEASURES[measure].denominator is not None:
-            return None
         return Decimal(0) if MEASURES[measure].unit == "usd" else 0
 
     def money(self, day: date, measure: str) -> Decimal | None:
@@ -56,10 +66,16 @@ class Series:
         value = self.at(day, measure)
         return value if isinstance(value, Decimal) else None
 
+    def count(self, day: date, measure: str) -> int | None:
+        """The count of one day."""
+        value = self.at(day, measure)
+        return value if isinstance(value, int) else None
+
     def known(self, first: date, last: date, measure: str) -> list[Any]:
-        """The known figures of a range of days."""
+        """The figures of a range of days, as far as there are any."""
         days = [first + timedelta(days=n) for n in range((last - first).days + 1)]
-        return [value for day in days if (value := self.at(day, measure)) is not None]
+        values = [self.at(day, measure) for day in days]
+        return [value for value in values if there(value)]
 
     def compare(self, day: date, measure: str) -> Compared:
         """A figure beside the day before, the same weekday of last week, and the median of the 28 days before."""

@@ -29,16 +29,20 @@ class ReportSettings(Settings):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", description="also its folder under data/reports")
     kind: Literal["daily_cost"] = "daily_cost"
-    schedule: Cron | None = Field("0 8 * * *", description="the first time after a day's end at which it is due")
-    channels: tuple[str, ...] = Field((), description="where it goes; none named: every channel")
-    teams: tuple[str, ...] = Field((), description="only the cost of these teams; none named: the organisation")
-    top: int = Field(5, ge=1, le=20, description="how many teams, models, apps, movers and tasks it lists")
-    restated_share: Decimal = Field(
-        Decimal("0.05"), gt=0, description="a day that was told is told again once its cost moved by more than this share"
+    schedule: Cron | None = Field(
+        default="0 8 * * *", description="the first time after a day's end at which it is due"
     )
-    restated_usd: Decimal = Field(Decimal(1), ge=0, description="and by more than this amount")
-    restated_days: int = Field(3, ge=0, le=31, description="how many earlier days are looked at for that")
-    dashboard_url: str | None = Field(None, pattern=r"^https?://\S+$", description="linked from the report")
+    channels: tuple[str, ...] = Field(default=(), description="where it goes; none named: every channel")
+    teams: tuple[str, ...] = Field(default=(), description="only the cost of these teams; none named: the organisation")
+    top: int = Field(default=5, ge=1, le=20, description="how many teams, models, apps, movers and tasks it lists")
+    restated_share: Decimal = Field(
+        default=Decimal("0.05"),
+        gt=0,
+        description="a day is told again once its cost moved by more than this share of what was told",
+    )
+    restated_usd: Decimal = Field(default=Decimal(1), ge=0, description="and by more than this amount")
+    restated_days: int = Field(default=3, ge=0, le=31, description="how many earlier days are looked at for that")
+    dashboard_url: str | None = Field(default=None, pattern=r"^https?://\S+$", description="linked from the report")
 
     def scope(self) -> Scope:
         """The scope that the snapshot has to be opened with: a report of some teams never reads the others."""

@@ -1,73 +1,113 @@
-"""AWS Cost and Usage Report 2.0 (Data Exports), Parquet, read by its manifests.
+"""AWS Cost and Usage Report 2.0: Data Exports in Parquet, by manifest, in both layouts (create-new and overwrite).
 
-A delivery is the whole month again, so one (export, billing period) is replaced in one transaction; the hours whose
-lines differ are touched. Both layouts are read: overwrite, and create-new with a folder per execution. The manifest is
-written after its data files and is read again after they were fetched: if it moved, the delivery is fetched anew.
+A delivery is the whole bill of a month so far. It is read only through its manifest, is refused whole when anything of
+it is missing or broken, and replaces the month in one transaction. Sources: reference/billing.md 2.1-2.4, 3.1, 4, 5.
 """
 
+import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import duckdb
-import pyarrow as pa
 from pydantic import Field
 
+from collector.billing.bill import deliver
 from collector.queries import queries
-from collector.source import MEMBERS, Batch, CollectError, Fetched, Kind, LoadResult, Moment, Source, SourceSettings, State, StoredObject
+from collector.source import (
+    MEMBERS,
+    Batch,
+    CollectError,
+    Fetched,
+    Kind,
+    LoadResult,
+    Moment,
+    Source,
+    SourceSettings,
+    Staged,
+    State,
+    StoredObject,
+)
 from collector.store import Store, open_store
 
-PERIOD = re.compile(r"(?:^|/)BILLING_PERIOD=(\d{4}-\d{2})/", re.IGNORECASE)
-EXECUTION = re.compile(r"/(\d{8}T\d{6}(?:\d{3})?Z?)-[^/]+/[^/]+$")
-ATTEMPTS = 3
+MANIFEST = re.compile(r"^(?P<root>.*?/)?metadata/BILLING_PERIOD=(?P<period>\d{4}-\d{2})/(?P<run>[^/]+/)?[^/]*Manifest\.json$")
+DATA = re.compile(r"^(?P<root>.*?/)?data/BILLING_PERIOD=(?P<period>\d{4}-\d{2})/")
+RUN_TIME = re.compile(r"^(\d{4})-?(\d{2})-?(\d{2})T(\d{2})[:\-]?(\d{2})[:\-]?(\d{2})")
+MADE_AT = ("createdAt", "executionTime", "lastUpdated", "timestamp")
 
 REQUIRED = (
-    "line_item_line_item_type", "line_item_usage_start_date", "line_item_usage_end_date", "line_item_product_code",
-    "line_item_usage_type", "line_item_operation", "line_item_usage_account_id", "line_item_usage_amount",
-    "line_item_unblended_cost", "line_item_currency_code", "line_item_line_item_description", "bill_billing_entity",
-    "bill_billing_period_start_date", "bill_payer_account_id", "bill_invoice_id",
+    "bill_billing_entity",
+    "bill_billing_period_start_date",
+    "bill_payer_account_id",
+    "line_item_currency_code",
+    "line_item_line_item_description",
+    "line_item_line_item_type",
+    "line_item_operation",
+    "line_item_product_code",
+    "line_item_unblended_cost",
+    "line_item_usage_account_id",
+    "line_item_usage_amount",
+    "line_item_usage_end_date",
+    "line_item_usage_start_date",
+    "line_item_usage_type",
 )
-"""Without these a bill cannot be read at all."""
-
-OPTIONAL = {
-    "line_item_resource_id": "models are read from usage types only, and no line can be traced to a resource",
-    "line_item_iam_principal": "callers beside the gateway cannot be named (INCLUDE_IAM_PRINCIPAL_DATA)",
-    "line_item_net_unblended_cost": "discounts are only seen as lines of their own",
-    "pricing_public_on_demand_cost": "list cost is unavailable",
-    "pricing_unit": "usage cannot be turned into tokens",
-    "product": "Marketplace models are recognised by resource id only",
-    "savings_plan_savings_plan_effective_cost": "Savings Plan usage has no effective cost",
-    "reservation_effective_cost": "reserved usage has no effective cost",
+UNAVAILABLE = {
+    "bill_invoice_id": "whether a bill is final",
+    "line_item_iam_principal": "cost by IAM principal (export option INCLUDE_IAM_PRINCIPAL_DATA)",
+    "line_item_net_unblended_cost": "net cost of accounts with a discount in columns",
+    "line_item_resource_id": "cost by inference profile and exact model id (export option INCLUDE_RESOURCES)",
+    "pricing_public_on_demand_cost": "list cost",
+    "pricing_unit": "token counts of the bill",
+    "product": "product names, so Marketplace models such as Claude are not recognised",
+    "product_region_code": "regions, beyond what usage types say",
+    "reservation_effective_cost": "amortised cost of reserved instances",
+    "resource_tags": "cost by tag",
+    "savings_plan_savings_plan_effective_cost": "amortised cost of savings plans",
+    "split_line_item_parent_resource_id": "recognising split-cost lines by their parent",
 }
-"""What is unavailable when an optional column is missing."""
 
 
 class Cur2Settings(SourceSettings):
-    """A CUR 2.0 export: the folder that holds its `data/` and `metadata/`."""
+    """A CUR 2.0 export: its folder, or any folder above several exports."""
 
     kind: Literal["cur2"]
-    from_period: str = Field("0000-00", pattern=r"^\d{4}-\d{2}$", description="earlier billing periods (YYYY-MM) are left alone")
+    history: Literal["all", "newest"] = Field(
+        "all", description="whether totals of deliveries that a newer one has replaced are kept for comparison"
+    )
 
 
 @dataclass(frozen=True)
-class Manifest:
-    """One delivery. `delivered` orders deliveries of one period: execution folder, manifest's own time, or file time."""
+class Delivery:
+    """One execution of an export for one billing period, as its manifest tells it.
 
-    key: str
-    version: str
+    root         folder of the export, "" or ending in `/`
+    made_at      naive UTC; orders the deliveries of a period
+    manifests    its manifest objects: the execution's own and the period's, when both are there
+    data         keys of its data files, relative to `root`
+    """
+
+    root: str
     period: str
     export: str
     execution: str
-    delivered: str
-    files: tuple[str, ...]
+    made_at: datetime
+    manifests: tuple[StoredObject, ...]
+    data: tuple[str, ...]
+    account: str | None
+    superseded: bool = False
+
+    @property
+    def identity(self) -> str:
+        return f"{self.export}/{self.period}/{self.execution}"
 
 
 @dataclass(frozen=True)
 class Cur2:
-    """One export. Batches: the newest delivery of each billing period."""
+    """The exports below one location. Batches: deliveries not loaded yet, oldest first."""
 
     settings: Cur2Settings
     store: Store
@@ -82,277 +122,383 @@ class Cur2:
         return self.store.is_remote
 
     def discover(self, state: State) -> Sequence[Batch]:
-        manifests: dict[str, list[StoredObject]] = {}
-        for found in self.store.listing("metadata"):
-            period = PERIOD.search(found.key)
-            if period and found.key.endswith("-Manifest.json"):
-                manifests.setdefault(period[1], []).append(found)
-        for found in self.store.listing("data"):
-            period = PERIOD.search(found.key)
-            if period:
-                manifests.setdefault(period[1], [])
-        if not manifests:
+        found = self.store.listing()
+        manifests = {each.key: match for each in found if (match := MANIFEST.match(each.key))}
+        batches = [*self._without_manifest(found, manifests.values())]
+        if not manifests and not batches:
             raise CollectError(
-                "no delivery found", self.store.place,
-                "Point `location` at the export's own folder, the one with `data/` and `metadata/`; the first delivery "
-                "takes up to 24 hours",
+                "no CUR 2.0 export is here: there is no metadata/BILLING_PERIOD=YYYY-MM/<export>-Manifest.json",
+                self.store.place,
+                "Point `location` at the export's folder (it holds `data` and `metadata`), or wait for AWS's first delivery",
             )
-        batches = []
-        for period, candidates in sorted(manifests.items()):
-            if period < self.settings.from_period:
+        deliveries: dict[tuple[str, str], Delivery] = {}
+        for each in found:
+            match = manifests.get(each.key)
+            if match is None:
                 continue
-            batch = self._batch(period, candidates)
-            if "error" in batch.plan or not state.is_loaded(self.name, batch.identity):
-                batches.append(batch)
+            try:
+                delivery = self._read_manifest(each, match)
+            except CollectError as error:
+                batches.append(Batch(f"{each.key}@{each.version}", each.key, match["period"], plan={"error": error}))
+                continue
+            place = (delivery.root + delivery.period, delivery.execution)
+            known = deliveries.get(place)
+            deliveries[place] = _one_delivery(known, delivery) if known else delivery
+        newest: dict[str, Delivery] = {}
+        for delivery in deliveries.values():
+            period = delivery.root + delivery.period
+            if period not in newest or _order(newest[period]) < _order(delivery):
+                newest[period] = delivery
+        for delivery in deliveries.values():
+            superseded = newest[delivery.root + delivery.period] is not delivery
+            if superseded and self.settings.history == "newest":
+                continue
+            if not state.is_loaded(self.name, delivery.identity):
+                batches.append(_batch(replace(delivery, superseded=superseded)))
         return batches
 
-    def _batch(self, period: str, candidates: Sequence[StoredObject]) -> Batch:
-        try:
-            manifest = self._newest(period, candidates)
-        except CollectError as error:
-            return Batch(f"unreadable:{period}", f"{self.name} {period}", period, plan={"error": error})
-        identity = f"{manifest.export}:{period}:{manifest.execution}:{manifest.delivered}"
-        return Batch(identity, f"{manifest.export} {period}, delivered {manifest.delivered}", period, plan={"manifest": manifest})
-
-    def _newest(self, period: str, candidates: Sequence[StoredObject]) -> Manifest:
-        if not candidates:
-            raise CollectError(
-                f"data of {period} has no manifest", f"{self.store.place}/metadata/BILLING_PERIOD={period}",
-                "AWS writes the manifest last: wait for the delivery to end, or restore the `metadata` folder",
+    def _without_manifest(self, found: Sequence[StoredObject], manifests: Iterable[re.Match[str]]) -> list[Batch]:
+        """A period that has data and no manifest cannot be known to be complete."""
+        told = {(match["root"], match["period"]) for match in manifests}
+        untold = {
+            (match["root"], match["period"]): each.key
+            for each in found
+            if (match := DATA.match(each.key)) and (match["root"], match["period"]) not in told
+        }
+        return [
+            Batch(
+                f"{key}:no-manifest",
+                key,
+                period,
+                plan={
+                    "error": CollectError(
+                        f"the data of {period} has no manifest, so nobody can tell whether it is complete",
+                        f"{self.store.place}/{root or ''}metadata/BILLING_PERIOD={period}/",
+                        "Copy the export's `metadata` folder too, or wait: AWS writes the manifest last",
+                    )
+                },
             )
-        return max((self._read(found) for found in candidates), key=lambda each: (each.delivered, each.execution, each.key))
+            for (root, period), key in sorted(untold.items(), key=lambda item: item[1])
+        ]
 
-    def _read(self, found: StoredObject) -> Manifest:
+    def _read_manifest(self, found: StoredObject, match: re.Match[str]) -> Delivery:
         where = f"{self.store.place}/{found.key}"
+        content = self.store.read(found)
         try:
-            content: dict[str, Any] = json.loads(self.store.read(found))
-        except ValueError as error:
+            told = json.loads(content)
+            files = told.get("dataFiles", told.get("reportKeys", told.get("files")))
+            keys = [_tail(file, match["period"]) for file in files]
+        except (ValueError, AttributeError, TypeError, KeyError):
             raise CollectError(
-                "the manifest is half-written or no JSON", where, "Wait for AWS to finish the delivery; it is read again next time"
-            ) from error
-        files = content.get("dataFiles") or content.get("reportKeys") if isinstance(content, dict) else None
-        if not isinstance(files, list) or not all(isinstance(each, str) for each in files):
+                "the manifest is half-written or no manifest of a data export",
+                where,
+                "Nothing of this delivery was loaded; wait for AWS to finish it (it is rewritten whole), or deliver it anew",
+            ) from None
+        wrong = [key for key in keys if not key.endswith(".parquet")]
+        if wrong:
             raise CollectError(
-                "the manifest names no data files", where, "It should have `dataFiles`; check that this is a Data Exports manifest"
+                f"the export delivers `{wrong[0].rsplit('/', 1)[-1]}`, not Parquet",
+                where,
+                "Set the export's format to Parquet (Data Exports: Format=PARQUET, Compression=PARQUET)",
             )
-        period = cast("re.Match[str]", PERIOD.search(found.key))[1]
-        folder = EXECUTION.search(found.key)
-        folder = folder or (EXECUTION.search(files[0]) if files else None)
-        delivered = folder[1] if folder else f"{found.modified:%Y%m%dT%H%M%SZ}"
-        export = str(content.get("exportName") or Path(found.key).name.removesuffix("-Manifest.json"))
-        execution = str(content.get("executionId") or content.get("assemblyId") or found.version)
-        return Manifest(found.key, found.version, period, export, execution, delivered, tuple(map(str, files)))
+        execution = str(told.get("executionId") or told.get("assemblyId") or "")
+        arn = re.match(r"arn:[^:]*:[^:]*:[^:]*:(\d+):", str(told.get("exportArn", "")))
+        return Delivery(
+            root=match["root"] or "",
+            period=match["period"],
+            export=found.key.rsplit("/", 1)[-1].removesuffix("Manifest.json").rstrip("-") or "export",
+            execution=execution or hashlib.md5(content, usedforsecurity=False).hexdigest(),
+            made_at=_made_at(told, match["run"], found),
+            manifests=(found,),
+            data=tuple(dict.fromkeys(keys)),
+            account=arn[1] if arn else None,
+        )
 
     def fetch(self, batch: Batch, spool: Path) -> Fetched:
-        if "error" in batch.plan:
-            raise cast(CollectError, batch.plan["error"])
-        manifest = cast(Manifest, batch.plan["manifest"])
-        for _ in range(ATTEMPTS):
-            objects = self._listed(manifest)
+        error = batch.plan.get("error")
+        if isinstance(error, CollectError):
+            raise error
+        delivery = batch.plan["delivery"]
+        assert isinstance(delivery, Delivery)
+        for _ in range(3):
+            objects = self._data_objects(delivery)
+            if objects is None:
+                return Fetched(batch, (), spool, MEMBERS.empty_table())
             files = self.store.fetch(objects, spool)
-            for found, path in zip(objects, files, strict=True):
-                _whole(path, f"{self.store.place}/{found.key}")
-            now = self._again(manifest)
-            if now == manifest.version:
-                members = pa.table(
-                    [[str(path) for path in files], [1] * len(files), [None] * len(files), [each.key for each in objects]],
-                    schema=MEMBERS,
-                )
-                return Fetched(batch, tuple(files), spool, members)
-            manifest = self._read(next(each for each in self.store.listing("metadata") if each.key == manifest.key))
+            again = self._again(delivery)
+            if again == delivery:
+                return Fetched(_batch(delivery), tuple(files), spool, MEMBERS.empty_table())
+            delivery = again
         raise CollectError(
-            f"the delivery of {manifest.period} changed {ATTEMPTS} times while it was read", f"{self.store.place}/{manifest.key}",
-            "AWS is writing it; it is read again next time",
+            "the delivery was rewritten three times while it was being read",
+            f"{self.store.place}/{delivery.manifests[0].key}",
+            "Collect again later; what was loaded stays as it is",
         )
 
-    def _again(self, manifest: Manifest) -> str | None:
-        return next((each.version for each in self.store.listing("metadata") if each.key == manifest.key), None)
-
-    def _listed(self, manifest: Manifest) -> list[StoredObject]:
-        there = {found.key: found for found in self.store.listing("data")}
-        objects = []
-        for url in manifest.files:
-            key = "data/" + url.replace("\\", "/").rpartition("/data/")[2].lstrip("/")
-            if key not in there:
-                raise CollectError(
-                    f"the manifest of {manifest.period} names a data file that is not there", f"{self.store.place}/{key}",
-                    "Copy the whole export, or wait for the delivery to end",
-                )
-            objects.append(there[key])
-        return objects
-
-    def load(self, connection: duckdb.DuckDBPyConnection, fetched: Fetched, load_id: str, moment: Moment) -> LoadResult:
-        manifest = cast(Manifest, fetched.batch.plan["manifest"])
-        newer = connection.execute(
-            "SELECT max(sums['delivered']) FROM load WHERE source = ? AND sums['billing_period'] = ?", [self.name, manifest.period]
-        ).fetchone()
-        plan = {"billing_period": manifest.period, "delivered": manifest.delivered, "export": manifest.export}
-        if newer and newer[0] and str(newer[0]) > manifest.delivered:
-            return LoadResult(0, 0, sums=plan, notes=(f"{fetched.batch.detail} is older than what is loaded and was left out",))
-        try:
-            return self._replace(connection, fetched, manifest, load_id, plan)
-        except (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException, duckdb.BinderException) as error:
-            raise CollectError(
-                f"the delivery of {manifest.period} cannot be read as CUR 2.0 Parquet ({type(error).__name__})",
-                f"{self.store.place}, execution {manifest.execution}",
-                "Compare its columns with `aws bcm-data-exports get-table`, or have AWS deliver it again",
-            ) from error
-
-    def _replace(
-        self, connection: duckdb.DuckDBPyConnection, fetched: Fetched, manifest: Manifest, load_id: str, plan: Mapping[str, str]
-    ) -> LoadResult:
-        sql = queries("billing/cur2.sql")
-        notes = _open_lines(connection, fetched, sql["known"], self.store.place)
-        rows = _check_rows(connection, manifest, self.store.place)
-        notes += _choose_basis(connection, sql["basis"])
-        for name, value in {"load_id": load_id, "export_name": self.name, "billing_period": manifest.period,
-                            "identity": fetched.batch.identity, "delivered": manifest.delivered}.items():
-            connection.execute(f"SET VARIABLE {name} = ?", [value])
-        connection.execute(sql["macros"])
-        connection.execute(sql["product"])
-        connection.execute(sql["mapped"].replace("{{other}}", _other(connection, sql["known"])))
-        connection.execute(sql["touched"])
-        connection.execute("DELETE FROM billing_line WHERE export_name = ? AND billing_period = ?", [self.name, manifest.period])
-        connection.execute("INSERT INTO billing_line BY NAME SELECT * FROM new_line ORDER BY charge_period_start, line_digest")
-        connection.execute(sql["version"])
-        total = connection.execute(
-            "SELECT count(*), min(charge_period_start), max(charge_period_start), sum(billed_cost), sum(effective_cost), "
-            "count(*) FILTER (x_token_class IS NOT NULL AND x_tokens IS NULL) FROM new_line"
-        ).fetchone()
-        assert total is not None
-        if total[5]:
-            notes += (f"{total[5]:,} token-metered lines have a unit that is not known; their cost is unattributed",)
-        connection.execute("DROP TABLE new_line")
-        return LoadResult(
-            rows_read=rows, rows_loaded=total[0], rows_filtered=rows - total[0], first_at=total[1], last_at=total[2],
-            sums={**plan, "billed_cost": str(total[3] or 0), "effective_cost": str(total[4] or 0)}, notes=notes,
-        )
-
-
-def _whole(path: Path, where: str) -> None:
-    """A Parquet file ends with its own magic word; one that was cut off does not."""
-    with path.open("rb") as file:
-        file.seek(0, 2)
-        size = file.tell()
-        file.seek(max(size - 4, 0))
-        ending = file.read(4)
-    if size < 12 or ending != b"PAR1":
-        raise CollectError("the Parquet file is truncated", where, "Fetch it again, or have AWS deliver the period again")
-
-
-def _open_lines(connection: duckdb.DuckDBPyConnection, fetched: Fetched, known: str, place: str) -> tuple[str, ...]:
-    """Make the temporary view `raw_line`: the delivery's rows with every known column, without split-cost rows."""
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE known_column AS SELECT * FROM ({known}) WHERE false")
-    connection.execute("DROP VIEW IF EXISTS raw_line")
-    if not fetched.files:
-        connection.execute("CREATE OR REPLACE TEMP VIEW all_line AS SELECT *, NULL::VARCHAR AS filename FROM known_column")
-    else:
-        names = ", ".join("'" + str(path).replace("'", "''") + "'" for path in fetched.files)
-        read = f"read_parquet([{names}], union_by_name = true, filename = true, hive_partitioning = false)"
-        present = {str(row[0]) for row in connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()}
-        missing = [name for name in REQUIRED if name not in present]
+    def _data_objects(self, delivery: Delivery) -> list[StoredObject] | None:
+        """The delivery's files as they are now; None when an old, replaced delivery is not there any more."""
+        listed = {each.key: each for each in self.store.listing(f"{delivery.root}data/BILLING_PERIOD={delivery.period}")}
+        missing = [key for key in delivery.data if delivery.root + key not in listed]
+        if missing and delivery.superseded:
+            return None
         if missing:
             raise CollectError(
-                f"columns are missing without which a bill cannot be read: {', '.join(missing)}", place,
-                "Add them to the export's query (docs/aws-billing.md lists it)",
+                f"{len(missing)} of the {len(delivery.data)} data files that the manifest names are not there "
+                f"(the first is {missing[0]})",
+                f"{self.store.place}/{delivery.manifests[0].key}",
+                "Nothing of this delivery was loaded; copy the missing files, or wait for the next delivery",
             )
+        return [listed[delivery.root + key] for key in delivery.data]
+
+    def _again(self, delivery: Delivery) -> Delivery:
+        """The delivery as its first manifest tells it now; the same unless it was rewritten meanwhile."""
+        key = delivery.manifests[0].key
+        now = {each.key: each for each in self.store.listing(key.rsplit("/", 1)[0])}
+        match = MANIFEST.match(key)
+        if key not in now or match is None:
+            raise CollectError("the manifest is gone", f"{self.store.place}/{key}", "Collect again")
+        if now[key].version == delivery.manifests[0].version:
+            return delivery
+        return replace(self._read_manifest(now[key], match), superseded=delivery.superseded)
+
+    def stage(self, connection: duckdb.DuckDBPyConnection, fetched: Fetched, load_id: str, moment: Moment) -> Staged:
+        delivery = fetched.batch.plan["delivery"]
+        assert isinstance(delivery, Delivery)
+        if delivery.superseded and not fetched.files:
+            gone = f"the delivery {delivery.identity} is gone; its totals are not in the history"
+            return Staged(fetched, load_id, {}, (gone,))
+        sql = queries("billing/cur2.sql")
+        where = f"{self.store.place}/{delivery.manifests[0].key}"
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE cur2_shape ({_statement(sql['columns'])})")
+        connection.execute("SET VARIABLE billing_period = ?", [delivery.period])
+        connection.execute("SET VARIABLE files = ?", [[str(path) for path in fetched.files]])
+        columns = _columns(connection, fetched.files, where)
+        missing = [column for column in REQUIRED if column not in columns]
+        if fetched.files and missing:
+            raise CollectError(
+                f"the export lacks columns that the bill cannot be understood without: {', '.join(missing)}",
+                where,
+                "Add them to the export's SELECT list (Data Exports: edit the export's query)",
+            )
+        if fetched.files:
+            connection.execute(sql["export_line"])
+        else:
+            connection.execute("CREATE OR REPLACE TEMP VIEW export_line AS SELECT *, '' AS x_file_path FROM cur2_shape")
+        check = _checked(connection, sql["check"], delivery, where)
+        check["is_net"] = check["has_net"] and not (check["discount_lines"] and _differ(check["unblended"], check["net"]))
+        connection.execute("SET VARIABLE is_net = ?", [check["is_net"]])
         connection.execute(
-            f"CREATE OR REPLACE TEMP VIEW all_line AS SELECT * FROM known_column UNION ALL BY NAME SELECT * FROM {read}"
+            sql["line"]
+            .replace("{{shape}}", ", ".join(f"'{column}'" for column in _shape(connection)))
+            .replace("{{tag_list}}", _tags())
+            .replace("{{other}}", _other(_others(connection, sql["filled"], columns)))
         )
-    connection.execute(
-        "CREATE OR REPLACE TEMP VIEW raw_line AS SELECT * FROM all_line WHERE coalesce(line_item_operation, '') "
-        "NOT IN ('EKSPod-EC2', 'ECSTask-EC2') AND coalesce(split_line_item_parent_resource_id, '') = ''"
+        connection.execute(sql["class"])
+        connection.execute(sql["staged"])
+        described = [row[0] for row in connection.execute("DESCRIBE unsigned_line").fetchall()]
+        content = [column for column in described if column not in ("x_line_item_id", "x_file")]
+        connection.execute(sql["digest"].replace("{{content}}", ", ".join(content)))
+        connection.execute("DROP VIEW export_line")
+        for table in ("unsigned_line", "cur2_class", "cur2_line", "cur2_shape"):
+            connection.execute(f"DROP TABLE {table}")
+        return Staged(fetched, load_id, check, _notes(delivery, columns, check))
+
+    def load(self, connection: duckdb.DuckDBPyConnection, staged: Staged) -> LoadResult:
+        delivery = staged.fetched.batch.plan["delivery"]
+        assert isinstance(delivery, Delivery)
+        check, notes = staged.facts, list(staged.notes)
+        if not check:
+            return LoadResult(0, 0, notes=staged.notes)
+        payer = check["payer_account_id"] or delivery.account or "-"
+        replaced = deliver(
+            connection, f"{payer}/{delivery.export}", delivery.period, staged.load_id, delivery.identity, delivery.made_at
+        )
+        outcome = connection.execute(queries("billing/bill.sql")["outcome"])
+        names = [column[0] for column in outcome.description or ()]
+        figures = dict(zip(names, outcome.fetchone() or (), strict=True))
+        if not replaced:
+            notes.append(f"{delivery.identity} is older than the delivery in the warehouse; only its totals were kept")
+        if figures["lines_of_unknown_unit"] != "0":
+            notes.append(
+                f"{figures['lines_of_unknown_unit']} token-metered lines of {delivery.period} have a unit that is not "
+                "known, and so an unknown number of tokens"
+            )
+        return LoadResult(
+            rows_read=check["lines"],
+            rows_loaded=figures["lines"] if replaced else 0,
+            rows_filtered=check["split_lines"],
+            first_at=figures["first_at"],
+            last_at=figures["last_at"],
+            sums={
+                "billed_cost": figures["billed_cost"],
+                "effective_cost": figures["effective_cost"],
+                "list_cost": figures["list_cost"],
+                "x_tokens": figures["x_tokens"],
+                "unblended_cost": check["unblended"] or "0",
+                "basis": "net" if check["is_net"] else "unblended",
+            },
+            notes=tuple(notes),
+        )
+
+
+def _notes(delivery: Delivery, columns: dict[str, str], check: dict[str, Any]) -> tuple[str, ...]:
+    """What this delivery cannot tell, and choices that were made for it."""
+    notes = [
+        f"{delivery.export} has no column {column}, so {what} is unavailable"
+        for column, what in UNAVAILABLE.items()
+        if columns and column not in columns
+    ]
+    if check["has_net"] and not check["is_net"]:
+        notes.append(
+            f"{delivery.period} states discounts twice and the two differ (with discount lines {check['unblended']}, "
+            f"net columns {check['net']}): the discount lines are used"
+        )
+    return tuple(notes)
+
+
+def _batch(delivery: Delivery) -> Batch:
+    detail = f"{delivery.export} {delivery.period}, delivery of {delivery.made_at:%Y-%m-%d %H:%M:%SZ}"
+    return Batch(
+        identity=delivery.identity,
+        detail=detail,
+        order=f"{delivery.root}{delivery.period} {delivery.made_at.isoformat()} {delivery.execution}",
+        plan={"delivery": delivery},
     )
-    if not fetched.files:
-        return ()
-    return tuple(f"`{name}` is not in the export, so {what}" for name, what in OPTIONAL.items() if name not in present)
 
 
-def _check_rows(connection: duckdb.DuckDBPyConnection, manifest: Manifest, place: str) -> int:
-    row = connection.execute(
-        """
-        SELECT count(*),
-            count(*) FILTER (strftime(bill_billing_period_start_date, '%Y-%m') IS DISTINCT FROM ?),
-            count(*) FILTER (line_item_unblended_cost IS NULL OR isnan(line_item_unblended_cost) OR isinf(line_item_unblended_cost)),
-            count(*) FILTER (line_item_usage_start_date IS NULL OR line_item_usage_end_date IS NULL
-                OR line_item_usage_end_date < line_item_usage_start_date),
-            count(*) FILTER (bill_payer_account_id IS NULL OR line_item_currency_code IS NULL OR line_item_line_item_type IS NULL)
-        FROM all_line
-        """,
-        [manifest.period],
-    ).fetchone()
-    assert row is not None
-    count, other_period, costless, timeless, nameless = row
-    for number, what in (
-        (other_period, f"belong to another billing period than {manifest.period}"),
-        (costless, "have no cost"),
-        (timeless, "have no charge period, or one that ends before it starts"),
-        (nameless, "have no account, currency or line item type"),
-    ):
-        if number:
-            raise CollectError(f"{number:,} of {count:,} lines {what}", place, "Have AWS deliver the period again")
-    return int(count)
+def _order(delivery: Delivery) -> tuple[datetime, str]:
+    return delivery.made_at, delivery.identity
 
 
-def _choose_basis(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, ...]:
-    """Net columns or discount rows, never both: one basis for the whole period."""
-    row = connection.execute(sql).fetchone()
-    assert row is not None
-    has_net, unblended, discounts, net = row
-    same = abs(unblended - net) < 0.01
-    use_net = bool(has_net and (not discounts or same))
-    connection.execute("SET VARIABLE use_net = ?", [use_net])
-    if has_net and not use_net:
-        return ("net columns and discount lines disagree; the lines are used",)
-    return ()
+def _one_delivery(one: Delivery, other: Delivery) -> Delivery:
+    """Two manifests of one execution: the one in the execution's own folder says when it was made."""
+    own, period = (one, other) if len(one.manifests[0].key) > len(other.manifests[0].key) else (other, one)
+    return replace(own, manifests=own.manifests + period.manifests)
 
 
-def _other(connection: duckdb.DuckDBPyConnection, known: str) -> str:
-    """SQL for x_other: columns that AWS did not document when this was written, kept as text."""
-    present = [str(row[0]) for row in connection.execute("DESCRIBE all_line").fetchall()]
-    documented = DOCUMENTED | {str(row[0]) for row in connection.execute("DESCRIBE known_column").fetchall()}
-    unknown = [name for name in present if name not in documented and name != "filename"]
-    if not unknown:
-        return ", CAST(NULL AS MAP(VARCHAR, VARCHAR))"
-    entries = ", ".join(
-        "{'key': '" + name.replace("'", "''") + "', 'value': CAST(\"" + name.replace('"', '""') + '" AS VARCHAR)}' for name in unknown
+def _tail(file: Any, period: str) -> str:
+    """Key relative to the export's folder, of a data file that a manifest names by URL, key or object."""
+    if isinstance(file, dict):
+        file = file.get("key") or file.get("path") or file.get("url") or file["s3Uri"]
+    marker = f"data/BILLING_PERIOD={period}/"
+    at = file.rfind(marker)
+    if at < 0:
+        raise ValueError(file)
+    return str(file[at:])
+
+
+def _made_at(told: dict[str, Any], run: str | None, found: StoredObject) -> datetime:
+    """When a delivery was made: its folder's name, else the manifest's own word, else when the manifest was written."""
+    for text in (run, *(told.get(word) for word in MADE_AT)):
+        match = RUN_TIME.match(str(text or ""))
+        if match:
+            return datetime(*(int(part) for part in match.groups()))  # type: ignore[arg-type]
+    return found.modified.astimezone(UTC).replace(tzinfo=None)
+
+
+def _statement(section: str) -> str:
+    return "\n".join(line for line in section.splitlines() if not line.startswith("--"))
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], where: str) -> dict[str, str]:
+    """Type by column of all files together; refuses the delivery when one is no complete Parquet file."""
+    for path in files:
+        try:
+            connection.execute("SELECT count(*) FROM parquet_file_metadata(?)", [str(path)]).fetchone()
+        except duckdb.Error:
+            raise CollectError(
+                f"the data file {path.name} is truncated or no Parquet",
+                where,
+                "Nothing of this delivery was loaded; copy the file again, or wait for the next delivery",
+            ) from None
+    if not files:
+        return {}
+    rows = connection.execute(
+        "DESCRIBE SELECT * FROM read_parquet(getvariable('files'), union_by_name = true, hive_partitioning = false)"
+    ).fetchall()
+    return {row[0].lower(): row[1] for row in rows}
+
+
+def _checked(connection: duckdb.DuckDBPyConnection, sql: str, delivery: Delivery, where: str) -> dict[str, Any]:
+    """Figures of the delivery; refuses it whole when a line of it cannot stand in a bill."""
+    try:
+        outcome = connection.execute(sql)
+    except duckdb.Error as error:
+        raise CollectError(
+            f"the data files cannot be read ({type(error).__name__})",
+            where,
+            "Nothing of this delivery was loaded; copy the files again, or wait for the next delivery",
+        ) from None
+    names = [column[0] for column in outcome.description or ()]
+    check = dict(zip(names, outcome.fetchone() or (), strict=True))
+    wrong = {
+        "lines_of_another_period": f"lines are not of {delivery.period}",
+        "lines_without_time": "lines have no charge period, or one that ends before it starts",
+        "lines_without_currency": "lines have no currency",
+        "lines_without_type": "lines have no line item type",
+        "lines_without_cost": "lines have no cost, or one that is no number",
+    }
+    for name, what in wrong.items():
+        if check[name]:
+            raise CollectError(
+                f"{check[name]:,} of {check['lines']:,} {what}",
+                where,
+                "A bill is loaded whole or not at all; wait for the next delivery, or ask AWS support about this one",
+            )
+    if delivery.data and not check["lines"]:
+        raise CollectError(
+            "the manifest names data files, but there is not one line in them",
+            where,
+            "What is loaded of this month stays; check the export's WHERE clause, or wait for the next delivery",
+        )
+    return check
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    from decimal import Decimal
+
+    return abs(Decimal(one or 0) - Decimal(other or 0)) > max(Decimal("0.01"), abs(Decimal(one or 0)) / 1_000_000)
+
+
+def _quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _shape(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    return [row[0] for row in connection.execute("DESCRIBE cur2_shape").fetchall()]
+
+
+def _others(connection: duckdb.DuckDBPyConnection, sql: str, columns: dict[str, str]) -> list[str]:
+    """Columns that have no place in billing_line and that at least one line fills."""
+    shape = set(_shape(connection))
+    others = [column for column in columns if column not in shape and column != "x_file_path"]
+    if not others:
+        return []
+    counts = ", ".join(f"count({_quoted(column)})" for column in others)
+    row = connection.execute(sql.replace("{{counts}}", counts)).fetchone() or ()
+    return [column for column, count in zip(others, row, strict=True) if count]
+
+
+def _other(columns: Sequence[str]) -> str:
+    if not columns:
+        return "CAST(NULL AS MAP(VARCHAR, VARCHAR))"
+    parts = ", ".join(
+        f"struct_pack(k := '{column.replace(chr(39), chr(39) * 2)}', v := CAST({_quoted(column)} AS VARCHAR))"
+        for column in columns
     )
-    return f", map_from_entries(list_filter([{entries}], x -> x.value IS NOT NULL))"
+    return (
+        f"map_from_entries(list_filter([{parts}], lambda given: given.v IS NOT NULL AND given.v NOT IN ('', '{{}}', '0.0')))"
+    )
 
 
-_GROUPS = {
-    "identity": "line_item_id time_interval",
-    "bill": "bill_type billing_entity billing_period_start_date billing_period_end_date invoice_id invoicing_entity "
-    "payer_account_id payer_account_name",
-    "line_item": "availability_zone blended_cost blended_rate currency_code iam_principal legal_entity line_item_description "
-    "line_item_type net_unblended_cost net_unblended_rate normalization_factor normalized_usage_amount operation product_code "
-    "resource_id tax_type unblended_cost unblended_rate usage_account_id usage_account_name usage_amount usage_start_date "
-    "usage_end_date usage_type user_identifier",
-    "pricing": "currency lease_contract_length offering_class public_on_demand_cost public_on_demand_rate purchase_option "
-    "rate_code rate_id term unit",
-    "product": "comment fee_code fee_description from_location from_location_type from_region_code instance_family instance_type "
-    "instancesku location location_type operation pricing_unit product_family region_code servicecode sku to_location "
-    "to_location_type to_region_code usagetype",
-    "reservation": "amortized_upfront_cost_for_usage amortized_upfront_fee_for_billing_period effective_cost recurring_fee_for_usage "
-    "unused_amortized_upfront_fee_for_billing_period unused_normalized_unit_quantity unused_quantity unused_recurring_fee "
-    "upfront_value net_amortized_upfront_cost_for_usage net_amortized_upfront_fee_for_billing_period net_effective_cost "
-    "net_recurring_fee_for_usage net_unused_amortized_upfront_fee_for_billing_period net_unused_recurring_fee net_upfront_value "
-    "availability_zone end_time modification_status normalized_units_per_reservation number_of_reservations reservation_a_r_n "
-    "start_time subscription_id total_reserved_normalized_units total_reserved_units units_per_reservation",
-    "savings_plan": "amortized_upfront_commitment_for_billing_period recurring_commitment_for_billing_period "
-    "savings_plan_effective_cost savings_plan_rate total_commitment_to_date used_commitment "
-    "net_amortized_upfront_commitment_for_billing_period net_recurring_commitment_for_billing_period "
-    "net_savings_plan_effective_cost end_time instance_type_family offering_type payment_option purchase_term region "
-    "savings_plan_a_r_n start_time",
-    "discount": "bundled_discount total_discount",
-    "capacity_reservation_capacity_reservation": "arn status type",
-    "split_line_item": "actual_usage reserved_usage split_usage split_usage_ratio split_cost unused_cost net_split_cost "
-    "net_unused_cost public_on_demand_split_cost public_on_demand_unused_cost parent_resource_id",
-}
-DOCUMENTED = frozenset({f"{group}_{name}" for group, names in _GROUPS.items() for name in names.split()}) | {
-    "product", "discount", "resource_tags", "cost_category", "tags",
-}
-"""Every column of the CUR 2.0 table as AWS documents it; anything else is kept in x_other."""
+def _tags() -> str:
+    """Tags of all sorts as entries (k, v), keys normalised: lower case, `_` for signs, no `resource_tags_` in front."""
+    return (
+        "CASE WHEN cardinality(coalesce(resource_tags, MAP {})) + cardinality(coalesce(tags, MAP {})) > 0 THEN "
+        "list_transform(list_concat(coalesce(map_entries(resource_tags), []), coalesce(map_entries(tags), [])), "
+        "lambda tag: struct_pack(k := regexp_replace(regexp_replace(lower(tag.key), '[^a-z0-9]+', '_', 'g'), "
+        "'^resource_tags_', ''), v := tag.value)) END"
+    )
 
 
 def _open(settings: Cur2Settings) -> Source:

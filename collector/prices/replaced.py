@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from collector.queries import HERE, queries
-from collector.source import MEMBERS, Batch, Fetched, LoadResult, Moment, State
+from collector.source import MEMBERS, Batch, Fetched, LoadResult, Moment, Staged, State
 
 EMPTY = hashlib.md5(b"", usedforsecurity=False).hexdigest()
 
@@ -51,8 +51,7 @@ class Replaced:
         path.write_bytes(content or b"null")
         return Fetched(batch, (path,), spool, MEMBERS.empty_table())
 
-    def load(self, connection: duckdb.DuckDBPyConnection, fetched: Fetched, load_id: str, moment: Moment) -> LoadResult:
-        sql = queries(self.sql)
+    def stage(self, connection: duckdb.DuckDBPyConnection, fetched: Fetched, load_id: str, moment: Moment) -> Staged:
         connection.execute("SET VARIABLE load_id = ?", [load_id])
         connection.execute("SET VARIABLE origin = ?", [self.label])
         connection.execute("SET VARIABLE content = ?", [fetched.files[0].read_text()])
@@ -60,6 +59,10 @@ class Replaced:
             "CREATE OR REPLACE TEMP TABLE provider_name AS FROM read_csv(?, header = true, all_varchar = true)",
             [str(HERE / "provider_name.csv")],
         )
+        return Staged(fetched, load_id)
+
+    def load(self, connection: duckdb.DuckDBPyConnection, staged: Staged) -> LoadResult:
+        sql = queries(self.sql)
         for step in ("delete", "insert"):
             connection.execute(sql[step])
         row = connection.execute(sql["count"]).fetchone()

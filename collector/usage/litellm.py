@@ -16,10 +16,10 @@ from pydantic import Field, field_validator
 
 from collector.batches import object_batches
 from collector.queries import HERE, queries
-from collector.source import Batch, Fetched, Kind, LoadResult, Moment, Source, SourceSettings, State
+from collector.source import Batch, Fetched, Kind, LoadResult, Moment, Source, SourceSettings, Staged, State
 from collector.spool import fetch_lines
 from collector.store import Store, open_store
-from collector.usage.records import GATEWAY, shape_of, use, write
+from collector.usage.records import GATEWAY, Reading, shape_of, stage, use, write
 from warehouse.settings import Settings
 
 LINE_FILES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
@@ -92,7 +92,7 @@ class LiteLLM:
     def fetch(self, batch: Batch, spool: Path) -> Fetched:
         return fetch_lines(self.store, batch, spool)
 
-    def load(self, connection: duckdb.DuckDBPyConnection, fetched: Fetched, load_id: str, moment: Moment) -> LoadResult:
+    def stage(self, connection: duckdb.DuckDBPyConnection, fetched: Fetched, load_id: str, moment: Moment) -> Staged:
         sql = queries("usage/litellm.sql")
         columns = sql["columns"].strip()
         settings = self.settings
@@ -119,16 +119,17 @@ class LiteLLM:
         for word in ("task", "agent", "parent_agent", "task_outcome"):
             mapped = mapped.replace("{{" + word + "}}", _value(getattr(settings, word)))
 
-        def strict(files: list[str]) -> None:
-            use(connection, {"files": files})
+        def files(paths: list[str]) -> None:
+            use(connection, {"files": paths})
             connection.execute(sql["payload"].replace("{{shape}}", shape_of(connection, columns)))
-            connection.execute(mapped)
 
-        def tolerant() -> None:
+        def lines() -> None:
             connection.execute(sql["payload_by_line"].replace("{{columns}}", columns))
-            connection.execute(mapped)
 
-        return write(connection, fetched, self.name, GATEWAY, load_id, moment, strict, tolerant)
+        return stage(connection, fetched, self.name, GATEWAY, load_id, moment, Reading(files, lines, mapped))
+
+    def load(self, connection: duckdb.DuckDBPyConnection, staged: Staged) -> LoadResult:
+        return write(connection, self.name, staged)
 
 
 def _value(path: str) -> str:

@@ -1,12 +1,13 @@
 """The steps that every usage log shares, from `mapped` rows to usage records; see record.sql."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
 from collector.queries import queries
-from collector.source import CollectError, Fetched, LoadResult, Moment
+from collector.source import CollectError, Fetched, LoadResult, Moment, Staged
 from collector.spool import cut
 
 MANY_CLAIM_SETS = 5_000
@@ -32,23 +33,34 @@ def shape_of(connection: duckdb.DuckDBPyConnection, columns: str) -> str:
     return str(found[0])
 
 
-def write(
+@dataclass(frozen=True)
+class Reading:
+    """How one format is read; the three parts that the shared steps need.
+
+    files   defines the temporary view `payload` over whole files; reading it raises duckdb.Error on a bad line
+    lines   defines `payload` over the lines of the temporary table `piece` (piece, path, first_line), bad ones marked;
+            None for a format without lines, whose files are read or refused whole
+    mapped  SQL that defines the temporary view `mapped` over `payload`
+    """
+
+    files: Callable[[list[str]], None]
+    lines: Callable[[], None] | None
+    mapped: str
+
+
+def stage(
     connection: duckdb.DuckDBPyConnection,
     fetched: Fetched,
     source: str,
     trust: int,
     load_id: str,
     moment: Moment,
-    strict: Callable[[list[str]], None],
-    tolerant: Callable[[], None],
-) -> LoadResult:
-    """Judge and store one batch.
+    reading: Reading,
+) -> Staged:
+    """Judge one batch into temporary tables, outside any transaction.
 
-    strict    defines the view `mapped` over whole files; raises duckdb.Error when a file cannot be read that way
-    tolerant  defines it over the lines of the temporary table `piece` (piece, path, first_line)
-
-    Files that the strict pass cannot read, or in which it finds something to refuse, go through the tolerant pass
-    line by line, so that the rest of them is kept and each refused line is named.
+    Files that cannot be read strictly, or in which there is something to refuse, go through a tolerant pass line by
+    line, so that the rest of them is kept and each refused line is named.
     """
     sql = queries("usage/record.sql")
     connection.execute(sql["macros"])
@@ -60,8 +72,10 @@ def write(
     connection.execute(sql["stage"])
 
     files = [str(path) for path in fetched.files]
-    bad = _judge_files(connection, files, strict) if files else []
-    if bad:
+    bad = _judge_files(connection, files, reading) if files else []
+    if bad and reading.lines is None:
+        raise unreadable(fetched)
+    if bad and reading.lines is not None:
         use(connection, {"bad_files": bad})
         connection.execute(sql["drop_files"])
         pieces = cut([path for path in fetched.files if str(path) in set(bad)], fetched.spool)
@@ -69,15 +83,22 @@ def write(
         use(connection, {"pieces": pieces.column("piece").to_pylist()})
         try:
             if pieces.num_rows:
-                tolerant()
+                reading.lines()
+                connection.execute(reading.mapped)
                 connection.execute(sql["judge"])
         except WRONG_SQL:
             raise
-        except duckdb.Error as error:
-            raise unreadable(fetched, error) from None
+        except duckdb.Error:
+            raise unreadable(fetched) from None
         finally:
             connection.unregister("piece")
+    return Staged(fetched, load_id)
 
+
+def write(connection: duckdb.DuckDBPyConnection, source: str, staged: Staged) -> LoadResult:
+    """Store what was staged, inside a transaction."""
+    fetched, load_id = staged.fetched, staged.load_id
+    sql = queries("usage/record.sql")
     for step in ("digest", "claim_sets", "insert", "reject", "touch"):
         connection.execute(sql[step])
     for refused in fetched.refused:
@@ -108,32 +129,45 @@ def write(
     )
 
 
-def _judge_files(
-    connection: duckdb.DuckDBPyConnection, files: list[str], strict: Callable[[list[str]], None]
-) -> list[str]:
-    """Judge all files at once; if that fails, each by itself. Answers those that need the tolerant pass."""
-    sql = queries("usage/record.sql")
+def _judge_files(connection: duckdb.DuckDBPyConnection, files: list[str], reading: Reading) -> list[str]:
+    """Judge all files at once, without those that cannot be read. Answers the files that need the tolerant pass."""
+    unread: list[str] = []
     try:
-        strict(files)
-        connection.execute(sql["judge"])
-        unread: list[str] = []
+        _judge(connection, files, reading)
     except WRONG_SQL:
         raise
     except duckdb.Error:
-        unread = []
-        for file in files:
-            try:
-                strict([file])
-                connection.execute(sql["judge"])
-            except duckdb.Error:
-                unread.append(file)
-    return unread + [row[0] for row in connection.execute(sql["bad_files"]).fetchall()]
+        unread = [file for file in files if not _is_readable(connection, file, reading)]
+        rest = [file for file in files if file not in set(unread)]
+        if not unread:
+            raise
+        if rest:
+            _judge(connection, rest, reading)
+    refusing = connection.execute(queries("usage/record.sql")["bad_files"]).fetchall()
+    return unread + ([row[0] for row in refusing] if reading.lines else [])
 
 
-def unreadable(fetched: Fetched, error: duckdb.Error) -> CollectError:
+def _judge(connection: duckdb.DuckDBPyConnection, files: list[str], reading: Reading) -> None:
+    reading.files(files)
+    connection.execute(reading.mapped)
+    connection.execute(queries("usage/record.sql")["judge"])
+
+
+def _is_readable(connection: duckdb.DuckDBPyConnection, file: str, reading: Reading) -> bool:
+    try:
+        reading.files([file])
+        connection.execute("SELECT max(hash(payload)) FROM payload").fetchone()
+    except WRONG_SQL:
+        raise
+    except duckdb.Error:
+        return False
+    return True
+
+
+def unreadable(fetched: Fetched) -> CollectError:
     """A batch that the engine cannot read at all. The engine's own message may quote the file, so it stays out."""
     return CollectError(
-        f"cannot be read ({type(error).__name__})",
+        "cannot be read as what the configuration says it is",
         fetched.batch.detail,
-        "Nothing of it was loaded; check that `kind` and `format` of the source fit its files",
+        "Nothing of it was loaded; check that `kind` and `format` of the source fit its files, and that they are complete",
     )

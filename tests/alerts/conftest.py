@@ -1,5 +1,6 @@
 """A ledger in memory, a migrated operations database, and one evaluation after another on both."""
 
+import shutil
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -50,10 +51,17 @@ class Desk:
             return load(connection)[rule, series]
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file that was migrated once; tests take a copy."""
+    path = tmp_path_factory.mktemp("alerts") / "operations.db"
+    run.upgrade("operations", f"sqlite:///{path}")
+    return path
+
+
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    run.upgrade("operations", f"sqlite:///{tmp_path}/operations.db")
-    engine = operations.connect(f"sqlite:///{tmp_path}/operations.db")
+def engine(tmp_path: Path, migrated: Path) -> Iterator[Engine]:
+    engine = operations.connect(f"sqlite:///{shutil.copy(migrated, tmp_path / 'operations.db')}")
     yield engine
     engine.dispose()
 

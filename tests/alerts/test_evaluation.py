@@ -120,6 +120,20 @@ def test_failed_controls_that_hold_publication_back_are_told_though_the_snapshot
     assert subject == "🔴 number of failed controls is high"
     assert "bill = ledger (effective) of 2026-11 USD" in desk.messages()[0]["text"]
 
+    desk.evaluate(book.publish("2026-11-30 12:00"))
+    assert desk.subjects()[-1] == "✅ Resolved: number of failed controls"
+
+
+def test_a_new_rule_fires_on_the_snapshot_that_was_there_before_it(desk: Desk, book: Ledger) -> None:
+    book.book("2026-11-29", "150")
+    snapshot = book.publish("2026-11-30 06:00")
+    desk.rules(limit(grain="total", above=1000), limit(name="day", above=1000))
+    desk.evaluate(snapshot)
+    desk.rules(limit(grain="total"), limit(name="day"))
+    desk.evaluate(snapshot)
+
+    assert [state.state for state in (desk.state("limit"), desk.state("day"))] == ["firing", "firing"]
+
 
 # --- Nothing twice ---
 
@@ -182,6 +196,7 @@ def test_a_firing_series_whose_figures_go_absent_is_neither_resolved_nor_firing(
     assert desk.state("limit", TEAM_A).state == "no_data"
     assert desk.subjects()[-1] == "⚪ No figure: inference cost of team a"
     assert "the series is absent, which is not zero" in desk.messages()[-1]["text"]
+    assert "run `inferledger doctor`" in desk.messages()[-1]["text"]
 
     book.book("2026-11-30", "20", team="a")
     desk.evaluate(book.publish("2026-12-01 00:10"))

@@ -221,6 +221,7 @@ def test_the_longest_secret_is_hidden_first() -> None:
         ),
         ("hooks.slack.com/x", "channel `ops`: SLACK_WEBHOOK_URL holds no http(s) address"),
         ("file:///etc/passwd", "channel `ops`: SLACK_WEBHOOK_URL holds no http(s) address"),
+        ("http://hooks.slack.com/x", "channel `ops`: SLACK_WEBHOOK_URL is http, which sends its secret in the clear"),
         ("http://127.0.0.1:1/x", "channel `ops`: 127.0.0.1:1 cannot be reached"),
     ],
 )
@@ -247,6 +248,16 @@ def test_a_check_of_a_working_channel_finds_nothing_and_sends_nothing(slack: Htt
         {"kind": "slack", "url_env": "https://hooks.slack.com/services/secret"},
         {"kind": "email", "host": "h", "sender": "nobody", "recipients": ["a@b.c"]},
         {"kind": "email", "host": "h", "sender": "a@b.c", "recipients": []},
+        {"kind": "email", "host": "h", "sender": "a@b.c", "recipients": ["a@b.c"], "username_env": "USER"},
+        {
+            "kind": "email",
+            "host": "h",
+            "sender": "a@b.c",
+            "recipients": ["a@b.c"],
+            "username_env": "USER",
+            "password_env": "PASSWORD",
+            "security": "none",
+        },
     ],
 )
 def test_a_mistake_in_a_channel_is_refused(channel: dict[str, Any]) -> None:

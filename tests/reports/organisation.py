@@ -99,7 +99,8 @@ SELECT 'usage' AS load_id, 'gateway' AS source, 10 AS source_trust, record_id, '
     END AS task_id,
     CASE WHEN agent IS NOT NULL AND number % 25 = 0 THEN 'merged' END AS task_outcome,
     agent, 'user-' || seed % 50 AS user_id, ended_at - INTERVAL 4 SECOND AS started_at,
-    ended_at - INTERVAL 3 SECOND AS first_token_at, ended_at, 'aws.bedrock' AS provider, model, '111122223333' AS account_id,
+    ended_at - INTERVAL 3 SECOND AS first_token_at, ended_at, 'aws.bedrock' AS provider, model,
+    '111122223333' AS account_id,
     'us-east-1' AS region_id, 'regional' AS scope, 'standard' AS service_tier, status,
     CASE WHEN status = 'success' THEN (in_tokens)::BIGINT - read_tokens - write_tokens END AS uncached_input_tokens,
     CASE WHEN status = 'success' THEN read_tokens END AS cache_read_tokens,
@@ -117,7 +118,8 @@ SELECT model, token_class, per_mtok FROM (
         unnest([i, r, w, o])::DECIMAL(38, 18) AS per_mtok
     FROM (VALUES {PRICES}) AS p(model, i, r, w, o));
 INSERT INTO price BY NAME
-SELECT 'prices' AS load_id, 'catalogue' AS book, 'aws.bedrock' AS provider, model, 'standard' AS service_tier, token_class,
+SELECT 'prices' AS load_id, 'catalogue' AS book, 'aws.bedrock' AS provider, model, 'standard' AS service_tier,
+    token_class,
     0 AS from_input_tokens, 'USD' AS currency, per_mtok, TIMESTAMP '1970-01-01' AS valid_from,
     TIMESTAMP '9999-12-31' AS valid_to, 'test' AS match_reason, 'test' AS origin FROM book
 """
@@ -125,12 +127,15 @@ SELECT 'prices' AS load_id, 'catalogue' AS book, 'aws.bedrock' AS provider, mode
 # 1 % more tokens than were logged; nova-pro is 25 % dearer on the last day, for which the price book is not told.
 BILL = f"""
 INSERT INTO billing_line BY NAME
-SELECT 'bill' AS load_id, 'export' AS export_name, '2026-10' AS billing_period, md5(concat_ws('|', hour, model, token_class))
-        AS line_digest, 'aws' AS provider_name, '999988887777' AS billing_account_id, '111122223333' AS sub_account_id,
-    'USD' AS billing_currency, TIMESTAMP '2026-10-01' AS billing_period_start, TIMESTAMP '2026-11-01' AS billing_period_end,
+SELECT 'bill' AS load_id, 'export' AS export_name, '2026-10' AS billing_period,
+    md5(concat_ws('|', hour, model, token_class)) AS line_digest, 'aws' AS provider_name,
+    '999988887777' AS billing_account_id, '111122223333' AS sub_account_id,
+    'USD' AS billing_currency, TIMESTAMP '2026-10-01' AS billing_period_start,
+    TIMESTAMP '2026-11-01' AS billing_period_end,
     hour AS charge_period_start, hour + INTERVAL 1 HOUR AS charge_period_end, 'Usage' AS charge_category,
     'Amazon Bedrock' AS service_name, 'us-east-1' AS region_id, amount AS billed_cost, amount AS effective_cost,
-    amount AS list_cost, 'model_api' AS x_charge_family, model AS x_model, token_class AS x_token_class, tokens AS x_tokens
+    amount AS list_cost, 'model_api' AS x_charge_family, model AS x_model, token_class AS x_token_class,
+    tokens AS x_tokens
 FROM (
     SELECT hour, model, token_class, tokens + tokens // 100 AS tokens,
         ((tokens + tokens // 100) * per_mtok / 1000000
@@ -150,10 +155,10 @@ INSERT INTO touched_hour SELECT DISTINCT charge_period_start, 'billing' FROM bil
 
 LOADS = f"""
 INSERT INTO load BY NAME
-SELECT * FROM (VALUES
-    ('usage', 'gateway', 'usage', 'u', 1, 1, 0, 0, TIMESTAMP '{FIRST}', TIMESTAMP '{AS_OF}', TIMESTAMP '{AS_OF}'),
-    ('bill', 'aws-bill', 'billing', 'b', 1, 1, 0, 0, TIMESTAMP '{FIRST}', TIMESTAMP '{BILLED_UNTIL}', TIMESTAMP '{AS_OF}')
-) AS l(load_id, source, kind, identity, rows_read, rows_loaded, rows_rejected, rows_filtered, first_at, last_at, loaded_at)
+SELECT *, 1 AS rows_read, 1 AS rows_loaded, 0 AS rows_rejected, 0 AS rows_filtered FROM (VALUES
+    ('usage', 'gateway', 'usage', 'u', TIMESTAMP '{FIRST}', TIMESTAMP '{AS_OF}', TIMESTAMP '{AS_OF}'),
+    ('bill', 'aws-bill', 'billing', 'b', TIMESTAMP '{FIRST}', TIMESTAMP '{BILLED_UNTIL}', TIMESTAMP '{AS_OF}')
+) AS l(load_id, source, kind, identity, first_at, last_at, loaded_at)
 """
 
 

@@ -63,7 +63,10 @@ bounded AS (
 )
 SELECT
     f.slot AS slot, f.provider AS provider, f.model AS model, f.scope AS scope, f.service_tier AS service_tier,
-    f.tier_start AS tier_start, f.tier_end AS tier_end, f.token_class AS token_class,
+    f.tier_start AS tier_start,
+    -- a prompt of exactly the threshold is below it; one of no tokens at all is in the base tier
+    CASE WHEN f.tier_start = 0 THEN -1 ELSE f.tier_start END AS above_tokens,
+    f.tier_end AS upto_tokens, f.token_class AS token_class,
     f.currency AS currency, f.book AS book, f.pico_per_token AS pico_per_token
 FROM (
     SELECT

@@ -45,7 +45,7 @@ FROM keyed AS k
 LEFT JOIN rate AS r
     ON r.slot = k.slot AND r.provider = k.provider AND r.model = k.model AND r.service_tier = k.service_tier
     AND coalesce(r.scope, '') = coalesce(k.scope, '') AND r.token_class = k.token_class
-    AND (k.input_tokens > r.tier_start OR r.tier_start = 0) AND k.input_tokens <= r.tier_end
+    AND k.input_tokens > r.above_tokens AND k.input_tokens <= r.upto_tokens
 LEFT JOIN rate AS b
     ON b.slot = k.slot AND b.provider = k.provider AND b.model = k.model AND b.service_tier = k.service_tier
     AND coalesce(b.scope, '') = coalesce(k.scope, '') AND b.token_class = k.token_class AND b.tier_start = 0

@@ -1,0 +1,266 @@
+"""Parts that pages are made of: heading, figures with their change, tables whose cells read like text and sort like numbers."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboards import charts, queries, theme, words
+from dashboards.filters import DIMENSIONS, NOBODY, View
+from dashboards.queries import Scalar
+from warehouse.measures import MEASURES
+from warehouse.snapshot import Snapshot
+
+STALE_HOURS = 48
+
+STYLE = """
+<style>
+.block-container {padding-top: 3.2rem; padding-bottom: 3rem; max-width: 1500px;}
+h1 {font-size: 1.7rem !important; font-weight: 650 !important; padding: 0 !important;}
+h3 {font-size: 1.08rem !important; font-weight: 650 !important; padding: 0.9rem 0 0 !important;}
+[data-testid="stCaptionContainer"] p {font-size: 0.84rem; line-height: 1.35;}
+[data-testid="stMetricValue"] {font-size: 1.5rem; font-weight: 600; font-variant-numeric: tabular-nums;}
+[data-testid="stMetricLabel"] p {font-size: 0.85rem; color: #66707C;}
+[data-testid="stMetricDelta"] {font-size: 0.82rem;}
+.st-key-figures {display: grid !important; grid-template-columns: repeat(auto-fit, minmax(168px, 1fr)); gap: 0.6rem;}
+.st-key-figures > div {width: 100% !important; height: 100%;}
+[class*="st-key-figure-"] {gap: 0.15rem; padding: 0.7rem 0.85rem !important; height: 100%;}
+[class*="st-key-figure-"] [data-testid="stCaptionContainer"] p {font-size: 0.78rem; line-height: 1.3; color: #66707C;}
+</style>
+"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One headline figure: a measure, what is said below it, and whether more of it is worse."""
+
+    measure: str
+    note: str = ""
+    more_is: str = "worse"
+    title: str = ""
+    unsplit: str = "is not known by"
+
+
+def heading(snapshot: Snapshot, view: View, title: str) -> None:
+    """The page's title and what its figures rest on: period, zone, basis, status, age."""
+    st.title(title)
+    st.caption(words.plain(f"{view.period} · {basis(snapshot, view)}"))
+    chosen = [f"{DIMENSIONS.get(name, name)}: {', '.join(value or NOBODY for value in values)}"
+              for name, values in view.filters.chosen().items()]  # fmt: skip
+    if chosen:
+        st.caption(words.plain("Only " + " · ".join(chosen)))
+
+
+def basis(snapshot: Snapshot, view: View) -> str:
+    """Zone, currency, cost basis, what the bill holds already, how old the data are."""
+    reach = queries.coverage(snapshot, view.first_day, view.last_day)
+    parts = [f"days in {snapshot.zone}", f"effective cost in {snapshot.currency}"]
+    if not reach["billed_rows"]:
+        parts.append("no bill for this period")
+    elif reach["open_from"]:
+        parts.append(f"bill not final from {words.day(reach['open_from'])}")
+    else:
+        parts.append("bill final")
+    if reach["estimated_from"]:
+        parts.append(f"partly estimated from {words.day(reach['estimated_from'])}")
+    return " · ".join([*parts, f"data as of {as_of(snapshot)}"])
+
+
+def as_of(snapshot: Snapshot) -> str:
+    """The instant the snapshot speaks of, and how long ago that was."""
+    local = snapshot.as_of.astimezone(ZoneInfo(snapshot.zone))
+    old = datetime.now(UTC) - snapshot.as_of
+    ago = f", {words.age(old)} ago" if old.total_seconds() > 0 else ""
+    return f"{words.instant(local)}{ago}"
+
+
+def banner(snapshot: Snapshot) -> None:
+    """Say so when a control fails and the last good snapshot is shown."""
+    if snapshot.held:
+        listed = "".join(f"\n- {words.plain(name)}" for name in snapshot.held[:5])
+        more = f"\n- and {len(snapshot.held) - 5} more" if len(snapshot.held) > 5 else ""
+        st.error(
+            f"**A control does not hold, so newer figures are held back.** These are the last ones that balanced, "
+            f"as of {as_of(snapshot)}.{listed}{more}\n\n`inferledger doctor` says what to do.",
+            icon=":material/gpp_bad:",
+        )
+
+
+def section(title: str, about: str = "") -> None:
+    """A heading within the page, and one line on what is counted."""
+    st.subheader(title, anchor=False)
+    if about:
+        st.caption(words.plain(about))
+
+
+def figures(snapshot: Snapshot, view: View, wanted: Sequence[Figure]) -> dict[str, Scalar]:
+    """Headline figures with their change against the period before; the values, exact."""
+    names = tuple(figure.measure for figure in wanted if queries.splits(figure.measure, view.filters))
+    now = queries.totals(snapshot, names, view.filters)
+    before = queries.totals(snapshot, names, view.before) if view.before else {}
+    with st.container(key="figures"):
+        for figure in wanted:
+            with st.container(border=True, key=f"figure-{figure.measure}"):
+                _figure(snapshot, view, figure, now, before)
+    return now
+
+
+def _figure(snapshot: Snapshot, view: View, figure: Figure, now: Mapping[str, Scalar], before: Mapping[str, Scalar]) -> None:
+    measure = MEASURES[figure.measure]
+    title = figure.title or measure.title
+    if figure.measure not in now:
+        chosen = ", ".join(view.filters.chosen())
+        st.metric(title, "n/a", help=measure.about or None)
+        st.caption(f"{figure.unsplit} {chosen}")
+        return
+    value, earlier = now[figure.measure], before.get(figure.measure)
+    st.metric(
+        title,
+        words.plain(words.of_measure(figure.measure, value, snapshot.currency)),
+        delta=moved(figure.measure, value, earlier),
+        delta_color={"worse": "inverse", "better": "normal"}.get(figure.more_is, "off"),
+        help=words.plain(measure.about) or None,
+    )
+    if figure.note:
+        st.caption(words.plain(figure.note))
+
+
+def moved(measure: str, value: Scalar, earlier: Scalar) -> str | None:
+    """The change as people say it: points for a share, percent for the rest; None if there is nothing to compare with."""
+    if words.is_unknown(value) or words.is_unknown(earlier):
+        return None
+    assert value is not None
+    assert earlier is not None
+    if MEASURES[measure].unit == "share":
+        points = (float(value) - float(earlier)) * 100
+        return f"{points:+.{1 if abs(points) >= 0.95 or points == 0 else 2}f} points"
+    return words.change(float(value) / float(earlier) - 1) if earlier else None
+
+
+def against(view: View) -> str:
+    """What changes are measured against."""
+    if view.before is None:
+        return f"There are not {view.length} days of data before {words.day(view.first_day)}, so nothing to compare with."
+    assert view.before.first_day is not None
+    assert view.before.last_day is not None
+    return f"Changes are against {words.days(view.before.first_day, view.before.last_day)}, the {view.length} days before."
+
+
+# --- Tables ---
+
+Format = Callable[[Any], str]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, how a value reads, what it means."""
+
+    title: str
+    format: Format | None = None
+    help: str = ""
+    width: Any = None
+    pinned: bool = False
+    is_share: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def measured(name: str, currency: str, title: str = "", about: str = "") -> Column:
+    """The column of a measure."""
+    measure = MEASURES[name]
+    return Column(title or measure.title, lambda value: words.of_measure(name, value, currency), about or measure.about)
+
+
+def named(title: str, nobody: str = words.UNKNOWN, width: Any = None) -> Column:
+    """A column of names; the one without a name is named too."""
+    return Column(title, lambda value: nobody if words.is_unknown(value) else str(value), pinned=True, width=width)
+
+
+def table(frame: pd.DataFrame, columns: Mapping[str, Column], *, empty: str, key: str | None = None, rows: int = 40) -> None:
+    """Show the columns of a frame that are described, as text that sorts by value."""
+    if frame.empty:
+        st.caption(empty)
+        return
+    shown = frame[list(columns)]
+    texts = {name: column.format for name, column in columns.items() if column.format and not column.is_share}
+    configuration = {name: _configured(column) for name, column in columns.items()}
+    for name, column in columns.items():
+        if column.pinned and column.format:
+            shown = shown.assign(**{name: shown[name].map(column.format)})
+            texts.pop(name, None)
+    styled = shown.style.format(dict(texts), na_rep=words.UNKNOWN)
+    height: Any = "content" if len(shown) <= rows else 35 * (rows + 1) + 3
+    st.dataframe(styled, hide_index=True, height=height, column_config=configuration, key=key)
+
+
+def _configured(column: Column) -> Any:
+    help_text = words.plain(column.help) or None
+    if column.is_share:
+        return st.column_config.ProgressColumn(
+            column.title, help=help_text, min_value=0, max_value=1, format="percent", width=column.width or "small"
+        )
+    return st.column_config.Column(
+        column.title, help=help_text, width=column.width, pinned=column.pinned, **column.options
+    )
+
+
+def chart(figure: go.Figure, key: str, alt: str) -> None:
+    """Show a chart in the house style."""
+    st.plotly_chart(figure, theme=None, config=charts.CONFIG, key=key, alt=alt)
+
+
+def days_of(frame: pd.DataFrame, column: str = "day") -> pd.DataFrame:
+    """The frame with days as `date`, whatever Arrow made of them."""
+    return frame.assign(**{column: pd.to_datetime(frame[column]).dt.date})
+
+
+def estimated_days(snapshot: Snapshot, view: View) -> set[Any]:
+    """Days of which a part is estimated."""
+    frame = days_of(queries.table(snapshot, ("estimated_cost_usd", "unknown_cost_tokens"), ("day",), view.filters))
+    some = (frame["estimated_cost_usd"].fillna(1) != 0) | (frame["unknown_cost_tokens"].fillna(0) > 0)
+    return set(frame.loc[some, "day"])
+
+
+def cost_chart(snapshot: Snapshot, view: View, by: str, key: str, measure: str = "inference_cost_usd") -> None:
+    """Cost per day, stacked by a dimension."""
+    frame = days_of(queries.table(snapshot, (measure,), ("day", by, "basis"), view.filters).rename(columns={measure: "cost"}))
+    if by == "kind":
+        colours: Mapping[str | None, str] = theme.KINDS
+        titles: Mapping[str | None, str] = theme.KIND_TITLES
+    else:
+        colours = theme.colours(queries.choices(snapshot)[by])
+        titles = {None: f"no {by}"}
+    if frame["cost"].fillna(0).eq(0).all():
+        st.caption(f"No cost between {words.day(view.first_day)} and {words.day(view.last_day)} for this choice.")
+        return
+    reach = queries.coverage(snapshot, view.first_day, view.last_day)
+    figure = charts.cost_per_day(
+        frame, by, colours, titles, snapshot.currency, reach["open_from"], (view.first_day, view.last_day)
+    )
+    chart(figure, key, f"{MEASURES[measure].title} per day by {by}, {view.period}")
+
+
+def choose(label: str, options: Mapping[str, str], key: str) -> str:
+    """One of a few ways to look at it; the choice is in the link."""
+    titles = list(options.values())
+    picked = st.segmented_control(
+        label, titles, default=titles[0], required=True, key=key, bind="query-params", persist_state="session",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    return next(name for name, title in options.items() if title == picked)
+
+
+def nothing_if(condition: bool, text: str) -> bool:
+    """Say why there is nothing to show."""
+    if condition:
+        st.info(words.plain(text), icon=":material/info:")
+    return condition
+
+
+def joined(parts: Iterable[str]) -> str:
+    """The parts that say something, apart by dots."""
+    return " · ".join(part for part in parts if part)

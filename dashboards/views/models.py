@@ -1,0 +1,5 @@
+"""Page: models."""
+
+from dashboards import models, session
+
+models.render(*session.current())

@@ -1,0 +1,5 @@
+"""Page: overview."""
+
+from dashboards import overview, session
+
+overview.render(*session.current())

@@ -1,0 +1,5 @@
+"""Page: reconciliation."""
+
+from dashboards import reconciliation, session
+
+reconciliation.render(*session.current())

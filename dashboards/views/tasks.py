@@ -1,0 +1,5 @@
+"""Page: tasks."""
+
+from dashboards import tasks, session
+
+tasks.render(*session.current())

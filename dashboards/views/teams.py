@@ -1,0 +1,5 @@
+"""Page: teams."""
+
+from dashboards import teams, session
+
+teams.render(*session.current())
