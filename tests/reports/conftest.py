@@ -15,7 +15,10 @@ from warehouse.settings import WarehouseSettings
 from warehouse.snapshot import Scope, Snapshot
 
 # Every key is a team of its own, named as the key is; the app is a tag.
-BY_KEY = [{"when": {"key_alias": "*"}, "set": {"team": "{key_alias}"}}, {"when": {"tag.app": "*"}, "set": {"app": "{tag.app}"}}]
+BY_KEY = [
+    {"when": {"key_alias": "*"}, "set": {"team": "{key_alias}"}},
+    {"when": {"tag.app": "*"}, "set": {"app": "{tag.app}"}},
+]
 
 
 @pytest.fixture(scope="session")

@@ -44,7 +44,11 @@ def test_it_is_compared_with_the_day_before_the_week_before_and_the_median(snaps
 
 
 def test_unit_costs_are_the_measures(snapshot, figures):
-    assert [unit.measure for unit in figures.units] == ["cost_per_mtok_usd", "cost_per_request_usd", "cost_per_task_usd"]
+    assert [unit.measure for unit in figures.units] == [
+        "cost_per_mtok_usd",
+        "cost_per_request_usd",
+        "cost_per_task_usd",
+    ]
     for unit in figures.units:
         assert unit.now == value(snapshot, unit.measure)
         assert unit.day_before == value(snapshot, unit.measure, DAY - timedelta(days=1))

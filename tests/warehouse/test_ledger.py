@@ -181,3 +181,33 @@ def test_days_are_cut_in_the_reporting_zone_and_add_up_to_their_range(tmp_path):
     world.line("2026-10-02 03:00", "1", token_class="output", tokens=10)
     rows = measures.table(world.snapshot(), ["effective_cost_usd"], ["day"]).to_pylist()
     assert [(str(row["day"]), str(row["effective_cost_usd"])) for row in rows] == [("2026-10-01", "1.000000000")]
+
+
+def test_a_bill_that_knows_long_context_keeps_it_apart_even_where_a_class_is_missing(world):
+    world.call("2026-10-01 10:10", {"key_alias": "search-1"}, uncached_input=150_000, cache_read=100_000, output=10)
+    world.call("2026-10-01 10:20", {"key_alias": "support-1"}, uncached_input=50, cache_read=1_000)
+    world.line("2026-10-01 10:00", "2", token_class="uncached_input", tokens=150_000, x_context_tier="long")
+    world.line("2026-10-01 10:00", "0.001", token_class="cache_read", tokens=1_000)
+    world.line("2026-10-03 10:00", "0", token_class="output", tokens=1)
+    rows = postings(world, "hour::DATE::VARCHAR, token_class, coalesce(claim_set_id, '-'), tokens, effective_nano")
+    assert rows[:2] == [
+        ("2026-10-01", "cache_read", "key_alias=support-1", 1_000, 1_000_000),
+        ("2026-10-01", "uncached_input", "key_alias=search-1", 150_000, 2_000_000_000),
+    ]
+
+
+def test_a_bill_that_does_not_know_long_context_has_one_bucket_for_both(world):
+    world.call("2026-10-01 10:10", {"key_alias": "search-1"}, uncached_input=300_000)
+    world.call("2026-10-01 10:20", {"key_alias": "support-1"}, uncached_input=100_000)
+    world.line("2026-10-01 10:00", "4", token_class="uncached_input", tokens=400_000)
+    assert [row[-1] for row in postings(world)] == [3_000_000_000, 1_000_000_000]
+
+
+def test_geo_calls_meet_a_bill_that_says_regional_only_if_it_does_not_say_geo(world):
+    world.call("2026-10-01 10:10", {"key_alias": "search-1"}, output=10, scope="geo")
+    world.call("2026-10-01 10:20", {"key_alias": "support-1"}, output=10, scope="regional")
+    world.line("2026-10-01 10:00", "1", token_class="output", tokens=10, x_scope="regional")
+    world.line("2026-10-01 10:00", "1.1", token_class="output", tokens=10, x_scope="geo")
+    assert sorted((row[2], row[4]) for row in postings(world)) == [
+        ("key_alias=search-1", 1_100_000_000), ("key_alias=support-1", 1_000_000_000),
+    ]
