@@ -22,7 +22,7 @@ NOT_SCALAR: tuple[tuple[type[exp.Expression], str], ...] = (
     (exp.Parameter, "a parameter"),
     (exp.Alias, "an alias"),
 )
-FORMS = frozenset({"cast", "try_cast", "coalesce", "extract", "struct", "decimal", "numeric", "varchar"})
+FORMS = frozenset({"cast", "try_cast", "coalesce", "nullif", "extract", "struct", "decimal", "numeric", "varchar"})
 """Written like functions, but grammar."""
 
 CLOCK = ("Current", "Localtime", "Localtimestamp", "Rand", "Uuid")

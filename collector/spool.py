@@ -56,15 +56,26 @@ def fetch_lines(store: Store, batch: Batch, spool: Path) -> Fetched:
         outcomes = pool.map(_gunzip, store.fetch(zipped, spool), (spool / f"{n:06d}.plain" for n in range(len(zipped))))
         for each, outcome in zip(zipped, outcomes, strict=True):
             if outcome is None:
-                refused.append(Refused(each.key, "truncated_gzip", "the file ends early or is damaged; deliver it anew"))
+                refused.append(_truncated(each))
             else:
                 rows.append((str(outcome), 1, None, each.key))
     rows.extend(_join(store, small, spool))
 
     paths = dict.fromkeys(Path(row[0]) for row in rows)
-    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    members = pa.table([list(column) for column in columns], schema=MEMBERS)
-    return Fetched(batch, tuple(paths), spool, members, tuple(refused))
+    return Fetched(batch, tuple(paths), spool, _members(rows), tuple(refused))
+
+
+def fetch_files(store: Store, batch: Batch, spool: Path) -> Fetched:
+    """Bring a batch of files (CSV, Parquet) one by one; gzip is decompressed and proved complete."""
+    rows: list[tuple[str, int, int | None, str]] = []
+    refused: list[Refused] = []
+    for number, (each, path) in enumerate(zip(batch.objects, store.fetch(batch.objects, spool), strict=True)):
+        plain = _gunzip(path, spool / f"{number:06d}.plain") if each.key.endswith(".gz") else path
+        if plain is None:
+            refused.append(_truncated(each))
+        else:
+            rows.append((str(plain), 1, None, each.key))
+    return Fetched(batch, tuple(Path(row[0]) for row in rows), spool, _members(rows), tuple(refused))
 
 
 def gunzip(source: Path, target: Path) -> None:
@@ -85,6 +96,15 @@ def gunzip(source: Path, target: Path) -> None:
                     block = block.lstrip(b"\0")
         if started:
             raise TruncatedGzip
+
+
+def _truncated(found: StoredObject) -> Refused:
+    return Refused(found.key, "truncated_gzip", "the file ends early or is damaged; deliver it anew")
+
+
+def _members(rows: Sequence[tuple[str, int, int | None, str]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
+    return pa.table([list(column) for column in columns], schema=MEMBERS)
 
 
 def _gunzip(source: Path, target: Path) -> Path | None:

@@ -25,14 +25,18 @@ def main() -> None:
         return
     st.set_page_config(page_title=settings.title, page_icon=":material/receipt_long:", layout="wide")
     page = st.navigation(
-        [st.Page(f"views/{name}.py", title=title, icon=icon, default=not number)
-         for number, (name, title, icon) in enumerate(PAGES)]
-    )  # fmt: skip
+        [
+            st.Page(f"views/{name}.py", title=title, icon=icon, default=not number)
+            for number, (name, title, icon) in enumerate(PAGES)
+        ]
+    )
     st.html(parts.STYLE)
     scope = access.scope(settings)
     if scope is None:
-        st.warning("You are signed in, but no team is shown to you. Whoever runs InferLedger adds you under "
-                   "`dashboard: access:` in its configuration.")  # fmt: skip
+        st.warning(
+            "You are signed in, but no team is shown to you. Whoever runs InferLedger adds you under "
+            "`dashboard: access:` in its configuration."
+        )
         return
     try:
         snapshot = session.open_snapshot(published, scope)
@@ -53,14 +57,19 @@ def _nothing_yet(title: str, remedy: str, held: tuple[str, ...]) -> None:
     st.title(title)
     if held:
         listed = "".join(f"\n- {words.plain(name)}" for name in held[:5])
-        st.error(f"**The first figures are held back, as a control does not hold.**{listed}\n\n"
-                 "`inferledger doctor` says what to do.", icon=":material/gpp_bad:")  # fmt: skip
+        st.error(
+            f"**The first figures are held back, as a control does not hold.**{listed}\n\n"
+            "`inferledger doctor` says what to do.",
+            icon=":material/gpp_bad:",
+        )
     st.info(words.plain(remedy), icon=":material/info:")
     st.caption("`inferledger demo` fills an example organisation. This page looks again each time it is loaded.")
 
 
 def _foot(snapshot: session.Snapshot) -> None:
-    seen = "the whole organisation" if snapshot.scope.teams is None else "only " + ", ".join(sorted(snapshot.scope.teams))
+    seen = (
+        "the whole organisation" if snapshot.scope.teams is None else "only " + ", ".join(sorted(snapshot.scope.teams))
+    )
     with st.sidebar:
         st.caption(
             words.plain(

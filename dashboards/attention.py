@@ -51,16 +51,29 @@ def _unowned(snapshot: Snapshot, view: View) -> list[Matter]:
     where = replace(view.filters, team=(None,))
     if view.filters.team and None not in view.filters.team:
         return []
-    row = queries.totals(snapshot, ("usage_cost_usd", "unattributed_cost_usd", "unattributed_tokens", "requests"), where)
+    row = queries.totals(
+        snapshot, ("usage_cost_usd", "unattributed_cost_usd", "unattributed_tokens", "requests"), where
+    )
     found = []
     if row["usage_cost_usd"] or row["requests"]:
         cost = words.money(row["usage_cost_usd"], snapshot.currency)
-        found.append(Matter(f"**{cost}** was used by calls that belong to no team ({words.count(row['requests'])} requests). "
-                            "An owner rule for their key ends it.", "teams", float(row["usage_cost_usd"] or 0)))  # fmt: skip
+        found.append(
+            Matter(
+                f"**{cost}** was used by calls that belong to no team ({words.count(row['requests'])} requests). "
+                "An owner rule for their key ends it.",
+                "teams",
+                float(row["usage_cost_usd"] or 0),
+            )
+        )
     if row["unattributed_cost_usd"]:
         cost = words.money(row["unattributed_cost_usd"], snapshot.currency)
-        found.append(Matter(f"**{cost}** was billed for {words.tokens(row['unattributed_tokens'])} tokens that no log explains.",
-                            "reconciliation", float(row["unattributed_cost_usd"])))  # fmt: skip
+        found.append(
+            Matter(
+                f"**{cost}** was billed for {words.tokens(row['unattributed_tokens'])} tokens that no log explains.",
+                "reconciliation",
+                float(row["unattributed_cost_usd"]),
+            )
+        )
     return found
 
 
@@ -72,7 +85,11 @@ def _unpriced(snapshot: Snapshot, view: View) -> list[Matter]:
     for row in frame.head(3).itertuples():
         unknown = row.unknown_cost_tokens
         text = f"**{row.model}** has no price in the price book: {words.tokens(row.unpriced_tokens)} tokens"
-        text += f", of which {words.tokens(unknown)} are not billed yet and cost an unknown amount." if unknown else ", all billed."
+        text += (
+            f", of which {words.tokens(unknown)} are not billed yet and cost an unknown amount."
+            if unknown
+            else ", all billed."
+        )
         found.append(Matter(text, "models", 0.0 if words.is_unknown(row.usage_cost_usd) else row.usage_cost_usd))
     return found
 
@@ -109,8 +126,14 @@ def _runaways(snapshot: Snapshot, view: View) -> list[Matter]:
         return []
     cost, tasks = frame["cost"].sum(), len(frame)
     noun = "An agent task looks like a runaway" if tasks == 1 else f"{tasks} agent tasks look like runaways"
-    return [Matter(f"{noun}: **{words.money(cost, snapshot.currency)}**, {task_queries.RUNAWAY_TIMES} times the cost and the "
-                   "requests of their app's median task, or more.", "tasks", cost)]  # fmt: skip
+    return [
+        Matter(
+            f"{noun}: **{words.money(cost, snapshot.currency)}**, {task_queries.RUNAWAY_TIMES} times the cost and the "
+            "requests of their app's median task, or more.",
+            "tasks",
+            cost,
+        )
+    ]
 
 
 def _tokens(snapshot: Snapshot, view: View) -> list[Matter]:
@@ -121,8 +144,13 @@ def _tokens(snapshot: Snapshot, view: View) -> list[Matter]:
     if not logged or float(row["variance_tokens"] or 0) / float(logged) < VARIANCE_SHARE:
         return []
     share = words.share(float(row["variance_tokens"] or 0) / float(logged))
-    return [Matter(f"{words.tokens(row['variance_tokens'])} tokens ({share} of what was logged) were never billed, and the bill "
-                   "has settled. They cost nothing; the log may count what the provider does not.", "reconciliation")]  # fmt: skip
+    return [
+        Matter(
+            f"{words.tokens(row['variance_tokens'])} tokens ({share} of what was logged) were never billed, and the bill "
+            "has settled. They cost nothing; the log may count what the provider does not.",
+            "reconciliation",
+        )
+    ]
 
 
 def _restated(snapshot: Snapshot) -> list[Matter]:
@@ -132,8 +160,14 @@ def _restated(snapshot: Snapshot) -> list[Matter]:
     amount = sum(row["effective_change"] for row in found)
     days = len({(row["billing_period"], row["charge_day"]) for row in found})
     noun = "day was" if days == 1 else "days were"
-    return [Matter(f"{days} {noun} restated by a later delivery of the bill, together "
-                   f"**{words.signed_money(amount, snapshot.currency)}**.", "reconciliation", float(amount))]  # fmt: skip
+    return [
+        Matter(
+            f"{days} {noun} restated by a later delivery of the bill, together "
+            f"**{words.signed_money(amount, snapshot.currency)}**.",
+            "reconciliation",
+            float(amount),
+        )
+    ]
 
 
 def _sources(snapshot: Snapshot) -> list[Matter]:
@@ -141,15 +175,26 @@ def _sources(snapshot: Snapshot) -> list[Matter]:
     refused = bill_queries.rejected(snapshot)
     if not refused.empty:
         reasons = ", ".join(sorted(set(refused["reason"].str.replace("_", " "))))
-        found.append(Matter(f"{words.count(refused['rows'].sum())} rows of {', '.join(sorted(set(refused['source'])))} were "
-                            f"refused ({reasons}).", "reconciliation"))  # fmt: skip
+        found.append(
+            Matter(
+                f"{words.count(refused['rows'].sum())} rows of {', '.join(sorted(set(refused['source'])))} were "
+                f"refused ({reasons}).",
+                "reconciliation",
+            )
+        )
     for row in bill_queries.sources(snapshot).itertuples():
         if row.kind == "prices" or pd.isna(row.last_at):
             continue
         late = snapshot.as_of.replace(tzinfo=None) - row.last_at.to_pydatetime()
         if late.total_seconds() > LATE_HOURS * 3600:
-            found.append(Matter(f"**{row.source}** ends {words.age(late)} before the snapshot's as-of.", "reconciliation"))
+            found.append(
+                Matter(f"**{row.source}** ends {words.age(late)} before the snapshot's as-of.", "reconciliation")
+            )
     for row in queries.other_currencies(snapshot):
-        found.append(Matter(f"The bill also holds {words.exact(row['bill'])} {row['currency']}; currencies are never added up.",
-                            "reconciliation"))  # fmt: skip
+        found.append(
+            Matter(
+                f"The bill also holds {words.exact(row['bill'])} {row['currency']}; currencies are never added up.",
+                "reconciliation",
+            )
+        )
     return found

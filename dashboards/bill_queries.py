@@ -100,7 +100,7 @@ def matches(snapshot: Snapshot, where: Filters, with_class: bool) -> pd.DataFram
                 sum(effective_nano) / 1e9 AS effective, sum(unattributed_nano) / 1e9 AS unattributed,
                 sum(estimated_nano) / 1e9 AS estimated,
                 sum(event_tokens) FILTER (is_settled) / nullif(sum(event_tokens), 0) AS settled_share
-            FROM match_day WHERE {' AND '.join(conditions)} GROUP BY ALL ORDER BY effective DESC, {keys}
+            FROM match_day WHERE {" AND ".join(conditions)} GROUP BY ALL ORDER BY effective DESC, {keys}
             """,
             parameters,
         )
@@ -111,7 +111,9 @@ def matches(snapshot: Snapshot, where: Filters, with_class: bool) -> pd.DataFram
 def controls(snapshot: Snapshot) -> pd.DataFrame:
     """Every control with both sides."""
     return frame(
-        snapshot.sql("SELECT name, subject, lhs, rhs, difference, ok, explanation FROM control ORDER BY ok, name, subject")
+        snapshot.sql(
+            "SELECT name, subject, lhs, rhs, difference, ok, explanation FROM control ORDER BY ok, name, subject"
+        )
     )
 
 
@@ -168,5 +170,7 @@ def sources(snapshot: Snapshot) -> pd.DataFrame:
 def rejected(snapshot: Snapshot) -> pd.DataFrame:
     """Rows that were refused, by reason, with an example."""
     return frame(
-        snapshot.sql("SELECT source, reason, rows, detail, example_location, example_line FROM rejected ORDER BY rows DESC, source")
+        snapshot.sql(
+            "SELECT source, reason, rows, detail, example_location, example_line FROM rejected ORDER BY rows DESC, source"
+        )
     )

@@ -103,10 +103,14 @@ def sidebar(snapshot: Snapshot) -> View:
     """The filters that all pages share."""
     with st.sidebar:
         preset = st.selectbox(
-            "Period", PRESETS, PRESETS.index(default_preset(snapshot)), key="period", bind="query-params",
+            "Period",
+            PRESETS,
+            PRESETS.index(default_preset(snapshot)),
+            key="period",
+            bind="query-params",
             persist_state="session",
             help=f"Relative to the last whole day of the data, {words.day(last_whole_day(snapshot))}",
-        )  # fmt: skip
+        )
         first, last = bounds(snapshot, preset)
         if preset == CUSTOM:
             first, last = _custom(snapshot)
@@ -117,9 +121,14 @@ def sidebar(snapshot: Snapshot) -> View:
 
 def _custom(snapshot: Snapshot) -> tuple[date, date]:
     days = st.date_input(
-        "Days", bounds(snapshot, default_preset(snapshot)), snapshot.first_day, snapshot.last_day, key="days",
-        bind="query-params", persist_state="session",
-    )  # fmt: skip
+        "Days",
+        bounds(snapshot, default_preset(snapshot)),
+        snapshot.first_day,
+        snapshot.last_day,
+        key="days",
+        bind="query-params",
+        persist_state="session",
+    )
     if isinstance(days, date):
         return days, days
     # Between the two clicks of a range there is one day only.

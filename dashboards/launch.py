@@ -36,7 +36,9 @@ def start(
     with tempfile.TemporaryDirectory(prefix="inferledger-dashboard-") as folder:
         config = Path(folder) / "dashboard.yaml"
         config.write_text(json.dumps({"dashboard": settings.model_dump(mode="json")}))
-        server = subprocess.Popen(command(settings, port or settings.port, headless), env=environment(published, config))
+        server = subprocess.Popen(
+            command(settings, port or settings.port, headless), env=environment(published, config)
+        )
         try:
             yield server
         finally:

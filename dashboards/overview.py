@@ -11,10 +11,19 @@ from warehouse.snapshot import Snapshot
 
 WHOLE = ("ownerless_cost_usd", "unattributed_cost_usd")
 NOTES = (
-    "usage_billed_cost_usd", "estimated_cost_usd", "unknown_cost_tokens", "cost_per_mtok_input_usd", "cost_per_mtok_output_usd",
-    "fully_loaded_cost_per_mtok_usd", "input_tokens", "output_tokens", "operations", "cache_saving_usd", "unattributed_tokens",
+    "usage_billed_cost_usd",
+    "estimated_cost_usd",
+    "unknown_cost_tokens",
+    "cost_per_mtok_input_usd",
+    "cost_per_mtok_output_usd",
+    "fully_loaded_cost_per_mtok_usd",
+    "input_tokens",
+    "output_tokens",
+    "operations",
+    "cache_saving_usd",
+    "unattributed_tokens",
     *WHOLE,
-)  # fmt: skip
+)
 DIMENSIONS = {"team": "By team", "model": "By model", "app": "By app"}
 
 
@@ -23,8 +32,11 @@ def render(snapshot: Snapshot, view: View) -> None:
     parts.heading(snapshot, view, "Overview")
     facts = queries.totals(snapshot, NOTES + ("requests", "effective_cost_usd"), view.filters)
     empty = not facts["requests"] and not facts["effective_cost_usd"] and not facts["estimated_cost_usd"]
-    if parts.nothing_if(empty, f"Neither a call nor a billing line between {words.day(view.first_day)} and "
-                               f"{words.day(view.last_day)} fits this choice. Take another period or fewer filters."):  # fmt: skip
+    if parts.nothing_if(
+        empty,
+        f"Neither a call nor a billing line between {words.day(view.first_day)} and "
+        f"{words.day(view.last_day)} fits this choice. Take another period or fewer filters.",
+    ):
         return
     parts.figures(snapshot, view, headline(snapshot, view, facts))
     st.caption(words.plain(parts.against(view)))
@@ -49,22 +61,32 @@ def headline(snapshot: Snapshot, view: View, facts: dict[str, Scalar]) -> list[F
     wanted = [
         Figure(
             "inference_cost_usd",
-            parts.joined([
-                f"estimated: {money('estimated_cost_usd')}" if facts["estimated_cost_usd"] else "all of it billed",
-                f"{words.tokens(unknown)} tokens unknown" if unknown else "",
-            ]),
+            parts.joined(
+                [
+                    f"estimated: {money('estimated_cost_usd')}" if facts["estimated_cost_usd"] else "all of it billed",
+                    f"{words.tokens(unknown)} tokens unknown" if unknown else "",
+                ]
+            ),
         ),
         Figure("fully_loaded_cost_usd", loaded),
-        Figure("cost_per_mtok_usd", f"input {unit('cost_per_mtok_input_usd')} · output {unit('cost_per_mtok_output_usd')}",
-               title="Per million tokens"),
+        Figure(
+            "cost_per_mtok_usd",
+            f"input {unit('cost_per_mtok_input_usd')} · output {unit('cost_per_mtok_output_usd')}",
+            title="Per million tokens",
+        ),
         Figure("cost_per_request_usd", "usage cost / attempts", title="Per request"),
-        Figure("cost_per_task_usd", "tasks active in the period", title="Per agent task", unsplit="a task has no single"),
-        Figure("total_tokens", f"in {words.tokens(facts['input_tokens'])} · out {words.tokens(facts['output_tokens'])}",
-               more_is="neither"),
+        Figure(
+            "cost_per_task_usd", "tasks active in the period", title="Per agent task", unsplit="a task has no single"
+        ),
+        Figure(
+            "total_tokens",
+            f"in {words.tokens(facts['input_tokens'])} · out {words.tokens(facts['output_tokens'])}",
+            more_is="neither",
+        ),
         Figure("requests", f"attempts at {words.count(facts['operations'])} calls", more_is="neither"),
         Figure("cache_hit_ratio", "cache reads / input tokens", more_is="better"),
         Figure("cache_saving_usd", "at price-book prices", more_is="better"),
-    ]  # fmt: skip
+    ]
     if snapshot.scope.teams is None:
         wanted += [
             Figure("ownerless_share", f"{money('ownerless_cost_usd')} of inference cost", title="Without a team"),
@@ -82,9 +104,13 @@ def _days(snapshot: Snapshot, view: View) -> None:
         parts.section("Inference cost per day")
     with control, st.container(horizontal=True, horizontal_alignment="right"):
         by = parts.choose("Stack by", {**DIMENSIONS, "kind": "By kind"}, "stack")
-    parts.cost_chart(snapshot, view, by, "cost-per-day", "fully_loaded_cost_usd" if by == "kind" else "inference_cost_usd")
-    st.caption("Solid is billed, hatched is estimated from the price book"
-               + (". Kinds are fully loaded: credits count below zero." if by == "kind" else "."))  # fmt: skip
+    parts.cost_chart(
+        snapshot, view, by, "cost-per-day", "fully_loaded_cost_usd" if by == "kind" else "inference_cost_usd"
+    )
+    st.caption(
+        "Solid is billed, hatched is estimated from the price book"
+        + (". Kinds are fully loaded: credits count below zero." if by == "kind" else ".")
+    )
 
 
 def _kinds(snapshot: Snapshot, view: View) -> None:
@@ -111,21 +137,28 @@ def _kinds(snapshot: Snapshot, view: View) -> None:
     if estimated:
         figure.update_traces(
             marker_pattern={
-                "shape": ["/" if name == "Estimated" else "" for name in names], "fgcolor": theme.PRIMARY,
-                "bgcolor": theme.lighter(theme.PRIMARY, 0.72), "solidity": 0.28, "size": 5,
+                "shape": ["/" if name == "Estimated" else "" for name in names],
+                "fgcolor": theme.PRIMARY,
+                "bgcolor": theme.lighter(theme.PRIMARY, 0.72),
+                "solidity": 0.28,
+                "size": 5,
             }
-        )  # fmt: skip
+        )
     parts.chart(figure, "kinds", "Cost by kind")
     if whole:
         st.caption(words.plain(f"Together {words.money(total, snapshot.currency)} on the bill for these days"))
 
 
 def _part(value: float, total: float, currency: str) -> str:
-    return f"{words.money(value, currency)}  {words.share(value / total)}" if total > 0 else words.money(value, currency)
+    return (
+        f"{words.money(value, currency)}  {words.share(value / total)}" if total > 0 else words.money(value, currency)
+    )
 
 
 def _unit_cost(snapshot: Snapshot, view: View) -> None:
-    parts.section("Cost per million tokens", "usage cost, billed and estimated / tokens of logged calls; hollow: partly estimated")
+    parts.section(
+        "Cost per million tokens", "usage cost, billed and estimated / tokens of logged calls; hollow: partly estimated"
+    )
     names = ("cost_per_mtok_usd", "fully_loaded_cost_per_mtok_usd")
     frame = parts.days_of(queries.table(snapshot, names, ("day",), view.filters))
     frame = frame[frame["day"].between(view.first_day, view.last_day)].set_index("day")
@@ -171,8 +204,12 @@ def _movers(snapshot: Snapshot, view: View) -> None:
             "relative": Column("in %", lambda value: "new" if words.is_unknown(value) else words.change(value)),
             "volume": Column("by volume", signed, "(tokens now - tokens before) x cost per token before"),
             "rate": Column("by rate", signed, "(cost per token now - before) x tokens now"),
-            "per_mtok_before": Column("per Mtok before", lambda value: "" if words.is_unknown(value) else words.unit_money(value, currency)),
-            "per_mtok": Column("per Mtok now", lambda value: "" if words.is_unknown(value) else words.unit_money(value, currency)),
+            "per_mtok_before": Column(
+                "per Mtok before", lambda value: "" if words.is_unknown(value) else words.unit_money(value, currency)
+            ),
+            "per_mtok": Column(
+                "per Mtok now", lambda value: "" if words.is_unknown(value) else words.unit_money(value, currency)
+            ),
         },
         empty="Nothing changed.",
         key="movers-table",
@@ -186,10 +223,14 @@ def movers(snapshot: Snapshot, view: View, by: str) -> pd.DataFrame:
     now = queries.table(snapshot, names, (by,), view.filters)
     before = queries.table(snapshot, names, (by,), view.before)
     frame = now.merge(before, how="outer", on=by, suffixes=("", "_before"))
-    frame = frame.rename(columns={
-        "usage_cost_usd": "cost", "usage_cost_usd_before": "cost_before", "cost_per_mtok_usd": "per_mtok",
-        "cost_per_mtok_usd_before": "per_mtok_before",
-    })  # fmt: skip
+    frame = frame.rename(
+        columns={
+            "usage_cost_usd": "cost",
+            "usage_cost_usd_before": "cost_before",
+            "cost_per_mtok_usd": "per_mtok",
+            "cost_per_mtok_usd_before": "per_mtok_before",
+        }
+    )
     # A name that is in one period only cost nothing in the other; one whose cost is unknown stays unknown.
     frame.loc[~frame[by].isin(before[by]), "cost_before"] = 0.0
     frame.loc[~frame[by].isin(now[by]), "cost"] = 0.0

@@ -50,8 +50,10 @@ def heading(snapshot: Snapshot, view: View, title: str) -> None:
     """The page's title and what its figures rest on: period, zone, basis, status, age."""
     st.title(title)
     st.caption(words.plain(f"{view.period} · {basis(snapshot, view)}"))
-    chosen = [f"{DIMENSIONS.get(name, name)}: {', '.join(value or NOBODY for value in values)}"
-              for name, values in view.filters.chosen().items()]  # fmt: skip
+    chosen = [
+        f"{DIMENSIONS.get(name, name)}: {', '.join(value or NOBODY for value in values)}"
+        for name, values in view.filters.chosen().items()
+    ]
     if chosen:
         st.caption(words.plain("Only " + " · ".join(chosen)))
 
@@ -110,7 +112,9 @@ def figures(snapshot: Snapshot, view: View, wanted: Sequence[Figure]) -> dict[st
     return now
 
 
-def _figure(snapshot: Snapshot, view: View, figure: Figure, now: Mapping[str, Scalar], before: Mapping[str, Scalar]) -> None:
+def _figure(
+    snapshot: Snapshot, view: View, figure: Figure, now: Mapping[str, Scalar], before: Mapping[str, Scalar]
+) -> None:
     measure = MEASURES[figure.measure]
     title = figure.title or measure.title
     if figure.measure not in now:
@@ -145,10 +149,14 @@ def moved(measure: str, value: Scalar, earlier: Scalar) -> str | None:
 def against(view: View) -> str:
     """What changes are measured against."""
     if view.before is None:
-        return f"There are not {view.length} days of data before {words.day(view.first_day)}, so nothing to compare with."
+        return (
+            f"There are not {view.length} days of data before {words.day(view.first_day)}, so nothing to compare with."
+        )
     assert view.before.first_day is not None
     assert view.before.last_day is not None
-    return f"Changes are against {words.days(view.before.first_day, view.before.last_day)}, the {view.length} days before."
+    return (
+        f"Changes are against {words.days(view.before.first_day, view.before.last_day)}, the {view.length} days before."
+    )
 
 
 # --- Tables ---
@@ -180,7 +188,9 @@ def named(title: str, nobody: str = words.UNKNOWN, width: Any = None) -> Column:
     return Column(title, lambda value: nobody if words.is_unknown(value) else str(value), pinned=True, width=width)
 
 
-def table(frame: pd.DataFrame, columns: Mapping[str, Column], *, empty: str, key: str | None = None, rows: int = 40) -> None:
+def table(
+    frame: pd.DataFrame, columns: Mapping[str, Column], *, empty: str, key: str | None = None, rows: int = 40
+) -> None:
     """Show the columns of a frame that are described, as text that sorts by value."""
     if frame.empty:
         st.caption(empty)
@@ -227,7 +237,9 @@ def estimated_days(snapshot: Snapshot, view: View) -> set[Any]:
 
 def cost_chart(snapshot: Snapshot, view: View, by: str, key: str, measure: str = "inference_cost_usd") -> None:
     """Cost per day, stacked by a dimension."""
-    frame = days_of(queries.table(snapshot, (measure,), ("day", by, "basis"), view.filters).rename(columns={measure: "cost"}))
+    frame = days_of(
+        queries.table(snapshot, (measure,), ("day", by, "basis"), view.filters).rename(columns={measure: "cost"})
+    )
     if by == "kind":
         colours: Mapping[str | None, str] = theme.KINDS
         titles: Mapping[str | None, str] = theme.KIND_TITLES
@@ -248,9 +260,15 @@ def choose(label: str, options: Mapping[str, str], key: str) -> str:
     """One of a few ways to look at it; the choice is in the link."""
     titles = list(options.values())
     picked = st.segmented_control(
-        label, titles, default=titles[0], required=True, key=key, bind="query-params", persist_state="session",
+        label,
+        titles,
+        default=titles[0],
+        required=True,
+        key=key,
+        bind="query-params",
+        persist_state="session",
         label_visibility="collapsed",
-    )  # fmt: skip
+    )
     return next(name for name, title in options.items() if title == picked)
 
 

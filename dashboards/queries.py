@@ -4,6 +4,7 @@ Every answer is cached by what was asked and by the snapshot's identity: manifes
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -55,8 +56,17 @@ def totals(snapshot: Snapshot, names: tuple[str, ...], where: Filters | None = N
 def splits(name: str, where: Filters) -> bool:
     """Whether a measure knows every dimension that is restricted; a task, for one, has several models."""
     measure = MEASURES[name]
-    marts = {COMPONENTS[part].mart for part in (measure.numerator, measure.denominator) if part}
-    return all(dimension in DIMENSIONS[mart] for mart in marts for dimension in where.chosen())
+    return all(knows(COMPONENTS[part].mart, where) for part in (measure.numerator, measure.denominator) if part)
+
+
+def knows(mart: str, where: Filters) -> bool:
+    """Whether a mart has every dimension that is restricted."""
+    return all(dimension in DIMENSIONS[mart] for dimension in where.chosen())
+
+
+def only(where: Filters, **chosen: tuple[str | None, ...]) -> Filters:
+    """The same rows, some dimensions restricted to these values."""
+    return replace(where, **chosen)  # type: ignore[arg-type]
 
 
 @cached

@@ -24,7 +24,9 @@ class DashboardSettings(Settings):
     """The section `dashboard` of the configuration file. Everything has a working default."""
 
     title: str = Field("InferLedger", min_length=1, description="shown in the browser's tab and in the sidebar")
-    host: str = Field("127.0.0.1", description="address to listen on; anything else than loopback wants a proxy in front")
+    host: str = Field(
+        "127.0.0.1", description="address to listen on; anything else than loopback wants a proxy in front"
+    )
     port: int = Field(8501, ge=1, le=65535)
     user_header: str | None = Field(
         None, description="request header in which a trusted proxy names the user; default: Streamlit's own sign-in"

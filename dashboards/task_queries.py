@@ -45,7 +45,8 @@ def summary(snapshot: Snapshot, where: Filters) -> Row:
     """How many tasks, what they cost together, in the middle and at the far end, and per accepted outcome."""
     return one(
         _ask(
-            snapshot, where,
+            snapshot,
+            where,
             f"""
             SELECT count(*) AS tasks, count(*) FILTER (is_open) AS open_tasks,
                 count(*) FILTER (outcome IN ({ACCEPTED_SQL})) AS accepted_tasks,
@@ -61,13 +62,15 @@ def summary(snapshot: Snapshot, where: Filters) -> Row:
             FROM task
             """,
         )
-    )  # fmt: skip
+    )
 
 
 @cached
 def dearest(snapshot: Snapshot, where: Filters, limit: int = 25) -> pd.DataFrame:
     """The tasks that cost most."""
-    return frame(_ask(snapshot, where, f"{_COLUMNS} FROM task ORDER BY cost_nano DESC NULLS LAST, task_id LIMIT {int(limit)}"))
+    return frame(
+        _ask(snapshot, where, f"{_COLUMNS} FROM task ORDER BY cost_nano DESC NULLS LAST, task_id LIMIT {int(limit)}")
+    )
 
 
 @cached
@@ -75,11 +78,12 @@ def runaways(snapshot: Snapshot, where: Filters, limit: int = 25) -> pd.DataFram
     """Tasks with many times the cost and the requests of their app's median task, of all tasks in the snapshot."""
     return frame(
         _ask(
-            snapshot, where,
+            snapshot,
+            where,
             f"{_COLUMNS} FROM task WHERE times_median >= {RUNAWAY_TIMES} AND times_requests >= {RUNAWAY_TIMES} "
             f"ORDER BY cost_nano DESC, task_id LIMIT {int(limit)}",
         )
-    )  # fmt: skip
+    )
 
 
 @cached
@@ -87,7 +91,8 @@ def distribution(snapshot: Snapshot, where: Filters) -> pd.DataFrame:
     """Tasks and cost by bucket of cost, a logarithmic scale; `upper` is the bucket's end."""
     return frame(
         _ask(
-            snapshot, where,
+            snapshot,
+            where,
             f"""
             SELECT power(10, bucket / {BUCKETS_PER_DECADE}.0) AS lower, power(10, (bucket + 1) / {BUCKETS_PER_DECADE}.0) AS upper,
                 count(*) AS tasks, sum(cost_nano) / 1e9 AS cost
@@ -96,7 +101,7 @@ def distribution(snapshot: Snapshot, where: Filters) -> pd.DataFrame:
             GROUP BY bucket ORDER BY bucket
             """,
         )
-    )  # fmt: skip
+    )
 
 
 @cached
@@ -104,7 +109,8 @@ def outcomes(snapshot: Snapshot, where: Filters) -> pd.DataFrame:
     """What each outcome cost. An open task has none yet; a closed one without a word is unknown."""
     return frame(
         _ask(
-            snapshot, where,
+            snapshot,
+            where,
             f"""
             SELECT CASE WHEN is_open THEN 'open' ELSE outcome END AS outcome, max(outcome IN ({ACCEPTED_SQL})) AS is_accepted,
                 count(*) AS tasks, sum(cost_nano) / 1e9 AS cost, sum(cost_nano) / 1e9 / nullif(count(cost_nano), 0) AS mean_cost,
@@ -112,7 +118,7 @@ def outcomes(snapshot: Snapshot, where: Filters) -> pd.DataFrame:
             FROM task GROUP BY ALL ORDER BY cost DESC NULLS LAST
             """,
         )
-    )  # fmt: skip
+    )
 
 
 @cached
@@ -120,7 +126,8 @@ def by_agent(snapshot: Snapshot, where: Filters) -> pd.DataFrame:
     """Tasks by the agent that owns them."""
     return frame(
         _ask(
-            snapshot, where,
+            snapshot,
+            where,
             f"""
             SELECT agent, string_agg(DISTINCT team, ', ' ORDER BY team) AS teams, count(*) AS tasks,
                 count(*) FILTER (outcome IN ({ACCEPTED_SQL})) AS accepted_tasks,
@@ -131,13 +138,13 @@ def by_agent(snapshot: Snapshot, where: Filters) -> pd.DataFrame:
             FROM task GROUP BY agent ORDER BY cost DESC NULLS LAST
             """,
         )
-    )  # fmt: skip
+    )
 
 
 _COLUMNS = """
     SELECT task_id, team, app, agent, models, outcome, is_open, cost_nano / 1e9 AS cost, estimated_nano / 1e9 AS estimated,
         times_median, requests, failed_requests, agents, tokens, cache_read_tokens / nullif(input_tokens, 0) AS cache_hit_ratio,
-        started_at, ended_at, ended_at - started_at AS duration
+        started_at, ended_at, epoch(ended_at - started_at) / 60 AS minutes
 """
 
 

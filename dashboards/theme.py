@@ -32,8 +32,17 @@ OTHER = "#D5DAE1"
 
 # Ten colours that stay apart in print and for most eyes; names take them in alphabetical order.
 SERIES = (
-    "#1F4E79", "#D98E4A", "#2A9D8F", "#7D5BA6", "#B5594B", "#5B8DB8", "#8AA15A", "#C2A33E", "#4A5568", "#B07AA1",
-)  # fmt: skip
+    "#1F4E79",
+    "#D98E4A",
+    "#2A9D8F",
+    "#7D5BA6",
+    "#B5594B",
+    "#5B8DB8",
+    "#8AA15A",
+    "#C2A33E",
+    "#4A5568",
+    "#B07AA1",
+)
 
 KINDS = {
     "usage": "#1F4E79",

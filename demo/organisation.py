@@ -16,7 +16,7 @@ from demo.editions import Edition
 from demo.incident_sizes import Incident
 from demo.ledger import Ledger
 from demo.metering import Tariff
-from demo.models import ACCOUNTS, DEPLOYMENTS, PAYER
+from demo.models import ACCOUNTS, DEPLOYMENTS
 from demo.names import Names, name_calls
 from demo.people import APPS, TEAMS
 from demo.simulation import Simulation, generator, simulate
@@ -166,16 +166,10 @@ def deliver_restatement(out: Path) -> None:
     shutil.copytree(waiting, out, dirs_exist_ok=True)
 
 
-def config(out: Path) -> str:
+def config() -> str:
     """InferLedger's settings for the company, as YAML."""
-    facts = json.loads((out / FACTS).read_text())
     template = Path(__file__).with_name("inferledger.yaml.j2").read_text()
     text: str = jinja2.Template(template, undefined=jinja2.StrictUndefined, keep_trailing_newline=True).render(
-        out=out.resolve(),
-        as_of=facts["as_of"],
-        bucket=cur.BUCKET,
-        payer=PAYER,
-        accounts=list(ACCOUNTS.values()),
         accounts_by_name=ACCOUNTS,
         deployments=DEPLOYMENTS,
         teams=[

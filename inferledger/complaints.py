@@ -3,7 +3,7 @@
 import difflib
 import types
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -84,13 +84,13 @@ class _Place:
     def field(self) -> FieldInfo | None:
         """The field that the last key names, if the model has it."""
         for kind in self.parents:
-            if _is_model(kind) and (found := _fields(kind).get(str(self.last))):
+            if is_model(kind) and (found := fields(kind).get(str(self.last))):
                 return found
         return None
 
     def known(self) -> list[str]:
         """Keys that may stand beside the last one."""
-        return [key for kind in self.parents if _is_model(kind) for key in _fields(kind)]
+        return [key for kind in self.parents if is_model(kind) for key in fields(kind)]
 
 
 def _say(error: ErrorDetails, place: _Place) -> tuple[str, str]:
@@ -143,25 +143,27 @@ def _other_key(word: str, value: object, place: _Place) -> str:
     known = place.known()
     if suggestion := meant(word, known):
         return f"correct it{suggestion}"
-    homes = [(key, _fields(inner)[word].annotation) for kind in place.parents if _is_model(kind)
-             for key, field in _fields(kind).items() for inner in _models(field.annotation) if word in _fields(inner)]
+    homes = [(key, fields(inner)[word].annotation) for kind in place.parents if is_model(kind)
+             for key, field in fields(kind).items() for inner in _models(field.annotation) if word in fields(inner)]
     fitting = [key for key, annotation in homes if (get_origin(annotation) is dict) == isinstance(value, dict)]
     if fitting:
         return f"move it under `{fitting[0]}` (did you mean `{fitting[0]}.{word}`?)"
     return f"remove it; the keys here are {', '.join(known)}"
 
 
-def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+def fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The keys of a model as they are written in the file."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _is_model(kind: object) -> bool:
+def is_model(kind: object) -> TypeGuard[type[BaseModel]]:
+    """Whether an annotation is a settings model itself."""
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
     """The models an annotation may hold at its own level."""
-    if _is_model(annotation):
+    if is_model(annotation):
         return [annotation]
     if get_origin(annotation) is Annotated:
         return _models(get_args(annotation)[0])
@@ -182,8 +184,8 @@ def _inside(annotation: Any, element: str | int) -> list[Any]:
         return [arguments[0]]
     if origin is dict:
         return [arguments[1]]
-    if _is_model(annotation):
-        field = _fields(annotation).get(str(element))
+    if is_model(annotation):
+        field = fields(annotation).get(str(element))
         return [field.annotation] if field is not None else []
     return []
 
@@ -198,3 +200,12 @@ def _tags(kinds: Sequence[Any], key: str) -> list[str]:
     found = [word for kind in kinds for model in _models(kind) if key in model.model_fields
              for word in get_args(model.model_fields[key].annotation)]
     return sorted(str(word) for word in found)
+
+
+def words(annotation: Any) -> tuple[str, ...]:
+    """The words that an annotation of literals admits; none if it admits anything else."""
+    if get_origin(annotation) is Literal:
+        return tuple(str(word) for word in get_args(annotation))
+    if get_origin(annotation) is Annotated:
+        return words(get_args(annotation)[0])
+    return ()

@@ -166,8 +166,8 @@ class Generic:
             parts = [
                 sql["csv_again"].replace("{{file}}", _literal(path)).replace("{{delimiter}}", delimiter) for path in paths
             ]
-            connection.execute("CREATE OR REPLACE TEMP TABLE csv_row AS " + " UNION ALL BY NAME ".join(parts))
-            connection.execute("CREATE OR REPLACE TEMP VIEW payload AS FROM csv_row")
+            connection.execute("CREATE OR REPLACE TEMP VIEW payload AS " + " UNION ALL BY NAME ".join(parts))
+            connection.execute("SELECT max(hash(payload)) FROM payload")
             connection.execute(sql["csv_refused"])
 
         def again_jsonl(paths: list[str]) -> None:
@@ -242,10 +242,8 @@ def _record(settings: GenericSettings, kinds: dict[str, str]) -> list[str]:
     def text(name: str) -> str:
         return f"CAST({_given(name)} AS VARCHAR)" if name in columns else "CAST(NULL AS VARCHAR)"
 
-    def moment(name: str) -> str:
-        if name not in columns:
-            return _given("started_at_instant") if name == "ended_at" else "CAST(NULL AS TIMESTAMP)"
-        return _instant(name, kinds[name])
+    def instant(name: str, otherwise: str) -> str:
+        return _instant(name, kinds[name]) if name in columns else otherwise
 
     def one_of(name: str, default: str, values: Sequence[str]) -> str:
         if name not in columns:
@@ -266,8 +264,8 @@ def _record(settings: GenericSettings, kinds: dict[str, str]) -> list[str]:
             "service_tier", "standard", ("standard", "batch", "flex", "priority", "latency_optimized")
         ),
         "started_at": _instant("started_at", kinds["started_at"]),
-        "first_token_at": moment("first_token_at"),
-        "ended_at": moment("ended_at") if "ended_at" in columns else _instant("started_at", kinds["started_at"]),
+        "first_token_at": instant("first_token_at", "CAST(NULL AS TIMESTAMP)"),
+        "ended_at": instant("ended_at", _instant("started_at", kinds["started_at"])),
         "input_tokens": text("input_tokens" if settings.semantics == "inclusive" else "uncached_input_tokens"),
     }
     plain = {name: text(name) for name in (*TEXT, *COUNTS) if name not in special}

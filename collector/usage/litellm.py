@@ -19,7 +19,7 @@ from collector.queries import HERE, queries
 from collector.source import Batch, Fetched, Kind, LoadResult, Moment, Source, SourceSettings, Staged, State
 from collector.spool import fetch_lines
 from collector.store import Store, open_store
-from collector.usage.records import GATEWAY, Reading, shape_of, stage, use, write
+from collector.usage.records import GATEWAY, Reading, json_lines, shape_of, stage, use, write
 from warehouse.settings import Settings
 
 LINE_FILES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
@@ -123,10 +123,14 @@ class LiteLLM:
             use(connection, {"files": paths})
             connection.execute(sql["payload"].replace("{{shape}}", shape_of(connection, columns)))
 
-        def lines() -> None:
+        def define() -> None:
+            connection.execute(mapped)
+
+        def again(paths: list[str]) -> None:
+            json_lines(connection, fetched, paths)
             connection.execute(sql["payload_by_line"].replace("{{columns}}", columns))
 
-        return stage(connection, fetched, self.name, GATEWAY, load_id, moment, Reading(files, lines, mapped))
+        return stage(connection, fetched, self.name, GATEWAY, load_id, moment, Reading(files, define, again))
 
     def load(self, connection: duckdb.DuckDBPyConnection, staged: Staged) -> LoadResult:
         return write(connection, self.name, staged)

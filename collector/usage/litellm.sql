@@ -35,27 +35,17 @@ metadata STRUCT(
         completion_tokens_details STRUCT(reasoning_tokens VARCHAR)))
 
 -- :payload_by_line
--- The tolerant pass: every line by itself, with its number and what is wrong with it.
 CREATE OR REPLACE TEMP VIEW payload AS
-WITH piece_line AS (
-    SELECT piece.path, piece.first_line, generate_subscripts(string_split(content.content, chr(10)), 1) AS ordinal,
-        unnest(string_split(content.content, chr(10))) AS line
-    FROM read_text(getvariable('pieces')) AS content
-    JOIN piece ON piece.piece = content.filename
-),
-looked AS (
-    SELECT path, first_line + ordinal - 1 AS line_number, line,
-        CASE WHEN contains(line, chr(1)) THEN 'invalid_utf8'
-             WHEN NOT json_valid(line) THEN 'malformed_json'
-             WHEN json_type(line) <> 'OBJECT' THEN 'not_an_object'
+WITH looked AS (
+    SELECT path, line_number, line,
+        CASE WHEN broken IS NOT NULL THEN broken
              WHEN json_type(line, '$.metadata') NOT IN ('OBJECT', 'NULL')
                OR json_type(line, '$.metadata.usage_object') NOT IN ('OBJECT', 'NULL')
                OR json_type(line, '$.metadata.usage_object.prompt_tokens_details') NOT IN ('OBJECT', 'NULL')
                OR json_type(line, '$.metadata.usage_object.completion_tokens_details') NOT IN ('OBJECT', 'NULL')
                OR json_type(line, '$.request_tags') NOT IN ('ARRAY', 'NULL') THEN 'wrong_type'
         END AS broken
-    FROM piece_line
-    WHERE trim(line, ' ' || chr(9) || chr(13)) <> ''
+    FROM json_line
 )
 SELECT unnest(TRY_CAST(CAST(CASE WHEN broken IS NULL THEN line ELSE '{}' END AS JSON) AS STRUCT({{columns}}))),
     path, line_number, md5(line) AS row_digest, broken

@@ -29,6 +29,22 @@ CREATE OR REPLACE TEMP MACRO claims_of(named) AS
 SELECT '{' || string_agg('"' || column_name || '": ''' || data_type || '''', ', ' ORDER BY column_index) || '}'
 FROM duckdb_columns() WHERE table_name = 'log_shape';
 
+-- :json_line
+-- The tolerant pass over JSON Lines: every line by itself, with its number and what is wrong with it. A view, so that
+-- whole lines (they may hold a prompt) are never put down anywhere. Input: temporary table `piece`, variable `pieces`.
+CREATE OR REPLACE TEMP VIEW json_line AS
+SELECT path, first_line + ordinal - 1 AS line_number, line,
+    CASE WHEN contains(line, chr(1)) THEN 'invalid_utf8'
+         WHEN NOT json_valid(line) THEN 'malformed_json'
+         WHEN json_type(line) <> 'OBJECT' THEN 'not_an_object' END AS broken
+FROM (
+    SELECT piece.path, piece.first_line, generate_subscripts(string_split(content.content, chr(10)), 1) AS ordinal,
+        unnest(string_split(content.content, chr(10))) AS line
+    FROM read_text(getvariable('pieces')) AS content
+    JOIN piece ON piece.piece = content.filename
+)
+WHERE trim(line, ' ' || chr(9) || chr(13)) <> '';
+
 -- :stage
 -- grain: one logged attempt; `reason` NULL means fit to be stored
 CREATE OR REPLACE TEMP TABLE staged_record (
@@ -96,7 +112,7 @@ judged AS (
     FROM settled
 )
 SELECT
-    path, line_number, row_digest, reason, filtered,
+    path, line_number, CASE WHEN reason IS NOT NULL THEN row_digest END AS row_digest, reason, filtered,
     CASE reason
         WHEN 'malformed_json' THEN 'the line is no complete JSON document'
         WHEN 'invalid_utf8' THEN 'the line holds bytes that are no UTF-8'
@@ -147,6 +163,12 @@ SELECT DISTINCT path FROM staged_record WHERE reason IS NOT NULL AND line_number
 
 -- :drop_files
 DELETE FROM staged_record WHERE path IN (SELECT unnest(getvariable('bad_files')));
+
+-- :refuse_files
+-- grain: one file that cannot be read at all
+INSERT INTO staged_record BY NAME
+SELECT unnest(getvariable('bad_files')) AS path, FALSE AS filtered, getvariable('refusal') AS reason,
+    'the file is truncated or not what the configuration says it is' AS detail;
 
 -- :digest
 -- grain: one fit row that the warehouse does not have; its claim set and record digest

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -35,17 +36,27 @@ def shape_of(connection: duckdb.DuckDBPyConnection, columns: str) -> str:
 
 @dataclass(frozen=True)
 class Reading:
-    """How one format is read; the three parts that the shared steps need.
+    """How one format is read; the parts that the shared steps need.
 
-    files   defines the temporary view `payload` over whole files; reading it raises duckdb.Error on a bad line
-    lines   defines `payload` over the lines of the temporary table `piece` (piece, path, first_line), bad ones marked;
-            None for a format without lines, whose files are read or refused whole
-    mapped  SQL that defines the temporary view `mapped` over `payload`
+    files    defines the temporary view `payload` over whole files; reading it raises duckdb.Error on a bad line
+    define   defines the temporary view `mapped` over `payload`
+    again    defines `payload` over bad files, each row with its number, what is wrong with it marked or already staged
+             as refused; None for a format whose files are read or refused whole
+    refusal  reason code of a file that is refused whole
     """
 
     files: Callable[[list[str]], None]
-    lines: Callable[[], None] | None
-    mapped: str
+    define: Callable[[], None]
+    again: Callable[[list[str]], None] | None
+    refusal: str = "unreadable_file"
+
+
+def json_lines(connection: duckdb.DuckDBPyConnection, fetched: Fetched, paths: list[str]) -> None:
+    """Define the temporary view `json_line` (path, line_number, line, broken) over the lines of JSON files."""
+    pieces = cut([Path(path) for path in paths], fetched.spool)
+    connection.register("piece", pieces)
+    use(connection, {"pieces": pieces.column("piece").to_pylist()})
+    connection.execute(queries("usage/record.sql")["json_line"])
 
 
 def stage(
@@ -73,25 +84,21 @@ def stage(
 
     files = [str(path) for path in fetched.files]
     bad = _judge_files(connection, files, reading) if files else []
-    if bad and reading.lines is None:
-        raise unreadable(fetched)
-    if bad and reading.lines is not None:
+    if bad:
         use(connection, {"bad_files": bad})
         connection.execute(sql["drop_files"])
-        pieces = cut([path for path in fetched.files if str(path) in set(bad)], fetched.spool)
-        connection.register("piece", pieces)
-        use(connection, {"pieces": pieces.column("piece").to_pylist()})
+    if bad and reading.again is None:
+        use(connection, {"refusal": reading.refusal})
+        connection.execute(sql["refuse_files"])
+    if bad and reading.again is not None:
         try:
-            if pieces.num_rows:
-                reading.lines()
-                connection.execute(reading.mapped)
-                connection.execute(sql["judge"])
+            reading.again(bad)
+            reading.define()
+            connection.execute(sql["judge"])
         except WRONG_SQL:
             raise
         except duckdb.Error:
             raise unreadable(fetched) from None
-        finally:
-            connection.unregister("piece")
     return Staged(fetched, load_id)
 
 
@@ -144,12 +151,12 @@ def _judge_files(connection: duckdb.DuckDBPyConnection, files: list[str], readin
         if rest:
             _judge(connection, rest, reading)
     refusing = connection.execute(queries("usage/record.sql")["bad_files"]).fetchall()
-    return unread + ([row[0] for row in refusing] if reading.lines else [])
+    return unread + ([row[0] for row in refusing] if reading.again else [])
 
 
 def _judge(connection: duckdb.DuckDBPyConnection, files: list[str], reading: Reading) -> None:
     reading.files(files)
-    connection.execute(reading.mapped)
+    reading.define()
     connection.execute(queries("usage/record.sql")["judge"])
 
 

@@ -1,5 +1,5 @@
 """Page: tasks."""
 
-from dashboards import tasks, session
+from dashboards import session, tasks
 
 tasks.render(*session.current())

@@ -1,5 +1,5 @@
 """Page: teams."""
 
-from dashboards import teams, session
+from dashboards import session, teams
 
 teams.render(*session.current())

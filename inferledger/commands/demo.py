@@ -92,7 +92,7 @@ def _write(folder: Path, days: int, scale: float, seed: int) -> datetime:
             made = organisation.write(half, seed=seed, days=days, scale=scale)
             half.rename(folder)
             said.append(f"{count(made.gateway_calls)} calls, {count(made.bill_lines)} bill lines, {count(made.files)} files in {folder}")
-        (folder / configurations.FILE_NAME).write_text(organisation.config(folder))
+        (folder / configurations.FILE_NAME).write_text(organisation.config())
         (folder / STAMP).write_text(stamp)
     facts = json.loads((folder / organisation.FACTS).read_text())
     return datetime.fromisoformat(facts["as_of"])

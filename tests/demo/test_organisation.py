@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 
 from demo.organisation import config, deliver_restatement, write
 from tests.demo.conftest import Company
@@ -77,13 +76,16 @@ def test_restatement_needs_a_company(tmp_path: Path) -> None:
         deliver_restatement(tmp_path)
 
 
-def test_config_is_yaml_and_knows_no_truth(company: Company) -> None:
-    text = config(company.out)
-    settings = yaml.safe_load(text)
-    assert settings["as_of"] == "2026-11-15T00:00:00Z"
-    assert {team["name"] for team in settings["teams"]} >= {"search", "support", "platform"}
-    assert len(settings["deployments"]) == len({place["name"] for place in settings["deployments"]})
-    assert "/truth" not in text
+def test_config_is_valid_and_knows_no_truth(tmp_path: Path) -> None:
+    from inferledger import config as configurations
+
+    text = config()
+    path = tmp_path / "inferledger.yaml"
+    path.write_text(text)
+    settings = configurations.load(path)
+    assert {rule.set["team"] for rule in settings.owners if "team" in rule.set} >= {"search", "support", "platform"}
+    assert [source.name for source in settings.sources] == ["aws-bill", "gateway"]
+    assert "truth" not in text
     assert "backfill-script" not in text
 
 
