@@ -5,8 +5,9 @@ killed anywhere and run again, the same evidence is there. A source that fails i
 """
 
 import hashlib
+import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -104,7 +105,10 @@ class LoadedState:
         self._connection = connection
 
     def is_loaded(self, source: str, identity: str) -> bool:
-        return self._connection.execute("SELECT 1 FROM load WHERE load_id = ?", [load_id(source, identity)]).fetchone() is not None
+        return (
+            self._connection.execute("SELECT 1 FROM load WHERE load_id = ?", [load_id(source, identity)]).fetchone()
+            is not None
+        )
 
     def unseen(self, source: str, objects: Sequence[StoredObject]) -> list[StoredObject]:
         listing = pa.table(
@@ -157,13 +161,15 @@ def collect(
     warehouse, and ValueError when `only` names a source that is not configured.
     """
     at = (as_of or datetime.now(UTC)).astimezone(UTC).replace(tzinfo=None)
-    moment = Moment(at, timedelta(minutes=(attribution or AttributionSettings()).clock_tolerance_minutes))
-    run = _Run(layout, engine or EngineSettings(), moment, progress or (lambda _: None))
+    moment = Moment(
+        at, timedelta(minutes=(attribution or AttributionSettings.model_validate({})).clock_tolerance_minutes)
+    )
+    run = _Run(layout, engine or EngineSettings.model_validate({}), moment, progress or (lambda _: None))
     sources = [*price_sources(settings, currency), *(kinds()[each.kind].open(each) for each in settings.sources)]
     unknown = (only or set()) - {source.name for source in sources}
     if unknown:
         raise ValueError(
-            f"no source is called {', '.join(sorted(unknown))}; there are {', '.join(source.name for source in sources)}"
+            f"no source is called {', '.join(sorted(unknown))}; there are {', '.join(each.name for each in sources)}"
         )
     layout.data.mkdir(parents=True, exist_ok=True)
     with FileLock(layout.data / "collect.lock"):
@@ -223,7 +229,12 @@ def _fetch(run: _Run, source: Source, batch: Batch, number: int) -> Fetched | No
         run.findings.append(Finding(source.name, error.what, error.where, error.remedy))
     except OSError as error:
         run.findings.append(
-            Finding(source.name, f"cannot be spooled ({error.strerror})", str(folder), "Make room, or point `data` elsewhere")
+            Finding(
+                source.name,
+                f"cannot be spooled ({error.strerror})",
+                str(folder),
+                "Make room, or point `data` elsewhere",
+            )
         )
     return None
 
@@ -240,16 +251,18 @@ def _load(run: _Run, source: Source, fetched: Fetched, connection: duckdb.DuckDB
         run.findings.append(Finding(source.name, error.what, error.where, error.remedy))
     except duckdb.OutOfMemoryException:
         run.findings.append(
-            Finding(source.name, "does not fit into memory", batch.detail, "Raise engine.memory_limit, or free disk for "
-                    "the engine's temporary files")
+            Finding(
+                source.name,
+                "does not fit into memory",
+                batch.detail,
+                "Raise engine.memory_limit, or free disk for the engine's temporary files",
+            )
         )
     else:
         run.loaded.append(Loaded(source.name, batch.identity, batch.detail, result))
 
 
-def _record(
-    connection: duckdb.DuckDBPyConnection, source: Source, batch: Batch, name: str, result: LoadResult
-) -> None:
+def _record(connection: duckdb.DuckDBPyConnection, source: Source, batch: Batch, name: str, result: LoadResult) -> None:
     """The ``load`` row and the objects it consists of; a source that came back to an earlier content is loaded anew."""
     connection.execute("DELETE FROM load WHERE load_id = ?", [name])
     connection.execute(
@@ -271,7 +284,7 @@ def _record(
             result.rows_filtered,
             result.first_at,
             result.last_at,
-            _json(result.sums),
+            json.dumps(dict(result.sums)),
         ],
     )
     if batch.objects:
@@ -287,12 +300,6 @@ def _record(
             [source.name, name],
         )
         connection.unregister("listing")
-
-
-def _json(sums: Mapping[str, str]) -> str:
-    import json
-
-    return json.dumps(dict(sums))
 
 
 @contextmanager

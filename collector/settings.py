@@ -30,7 +30,7 @@ Price = Annotated[Decimal, Field(ge=0, le=100_000, max_digits=24, decimal_places
 class ClassPrices(Settings):
     """Prices per million tokens, one per token class; a class that is left out stays unpriced."""
 
-    input: Price | None = Field(None, description="uncached input")
+    input: Price | None = Field(default=None, description="uncached input")
     cache_read: Price | None = None
     cache_write_5m: Price | None = None
     cache_write_1h: Price | None = None
@@ -48,12 +48,12 @@ class ContractPrice(ClassPrices):
 
     provider: str = Field(min_length=1, description="as OpenTelemetry names it: anthropic, openai, aws.bedrock, ...")
     model: str = Field(min_length=1, description="any spelling of the model; normalised like the logs'")
-    above: tuple[LongContextPrices, ...] = Field((), description="one tier, or a list of them")
+    above: tuple[LongContextPrices, ...] = Field(default=(), description="one tier, or a list of them")
     scope: Literal["regional", "geo", "global"] | None = None
     service_tier: ServiceTier = "standard"
-    valid_from: date = Field(date(1970, 1, 1), alias="from")
-    valid_to: date | None = Field(None, alias="to", description="exclusive")
-    currency: str = Field("USD", pattern=r"^[A-Z]{3}$")
+    valid_from: date = Field(default=date(1970, 1, 1), alias="from")
+    valid_to: date | None = Field(default=None, alias="to", description="exclusive")
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
 
     @field_validator("above", mode="before")
     @classmethod
@@ -88,7 +88,7 @@ class ExchangeRate(Settings):
 class ModelSettings(Settings):
     """Names of models that the built-in list does not know."""
 
-    aliases: dict[str, str] = Field({}, description="name as bills or logs spell it: name used in the ledger")
+    aliases: dict[str, str] = Field(default={}, description="name as bills or logs spell it: name used in the ledger")
 
 
 class CollectorSettings(Settings):

@@ -38,12 +38,14 @@ class CollectError(Exception):
 class SourceSettings(Settings):
     """What every entry of `sources` has; each format adds its own keys."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$", description="stays with the rows; do not rename lightly")
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$", description="stays with the rows; do not rename lightly"
+    )
     kind: str
     location: str = Field(min_length=1, description="folder, file, or s3://bucket/prefix; relative to the config file")
-    region: str | None = Field(None, description="AWS region of the bucket; default: AWS's own chain")
-    profile: str | None = Field(None, description="AWS profile; credentials only come from AWS's own chain")
-    endpoint_url: str | None = Field(None, description="an S3-compatible store other than AWS")
+    region: str | None = Field(default=None, description="AWS region of the bucket; default: AWS's own chain")
+    profile: str | None = Field(default=None, description="AWS profile; credentials only come from AWS's own chain")
+    endpoint_url: str | None = Field(default=None, description="an S3-compatible store other than AWS")
 
     @field_validator("location")
     @classmethod

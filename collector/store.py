@@ -35,13 +35,13 @@ class Store(Protocol):
     @property
     def is_remote(self) -> bool: ...
 
-    def listing(self, under: str = "") -> list[StoredObject]:
+    def list(self, under: str = "") -> Sequence[StoredObject]:
         """Every object below `under`, ordered by key; raises CollectError when the location cannot be read."""
 
     def read(self, found: StoredObject) -> bytes:
         """One small object, whole; raises CollectError when it is gone or has changed since it was listed."""
 
-    def fetch(self, found: Sequence[StoredObject], folder: Path) -> list[Path]:
+    def fetch(self, found: Sequence[StoredObject], folder: Path) -> Sequence[Path]:
         """Files in the same order, complete; a local file is read in place."""
 
 
@@ -67,7 +67,7 @@ class LocalStore:
     def _path(self, key: str) -> Path:
         return self.root if key == self.root.name and self.root.is_file() else self.root / key
 
-    def listing(self, under: str = "") -> list[StoredObject]:
+    def list(self, under: str = "") -> Sequence[StoredObject]:
         if self.root.is_file():
             return [_stored(self.root.name, self.root.stat())]
         top = self.root / under
@@ -91,7 +91,7 @@ class LocalStore:
             raise _changed(f"{self.place}/{found.key}")
         return content
 
-    def fetch(self, found: Sequence[StoredObject], folder: Path) -> list[Path]:
+    def fetch(self, found: Sequence[StoredObject], folder: Path) -> Sequence[Path]:
         paths = [self._path(each.key) for each in found]
         for each, path in zip(found, paths, strict=True):
             try:
@@ -130,7 +130,9 @@ def _walk(folder: Path, prefix: str) -> Iterator[StoredObject]:
 
 
 def _changed(where: str) -> CollectError:
-    return CollectError("changed while it was being read", where, "Nothing of it was loaded; the next run reads it anew")
+    return CollectError(
+        "changed while it was being read", where, "Nothing of it was loaded; the next run reads it anew"
+    )
 
 
 class S3Store:
@@ -173,7 +175,7 @@ class S3Store:
     def _key(self, key: str) -> str:
         return f"{self.prefix}/{key}" if self.prefix else key
 
-    def listing(self, under: str = "") -> list[StoredObject]:
+    def list(self, under: str = "") -> Sequence[StoredObject]:
         prefix = self._key(under) if under else (f"{self.prefix}/" if self.prefix else "")
         cut = len(self.prefix) + 1 if self.prefix else 0
         with self._explained(self.place):
@@ -188,15 +190,13 @@ class S3Store:
     def read(self, found: StoredObject) -> bytes:
         where = f"{self.place}/{found.key}"
         with self._explained(where):
-            answer = self._client.get_object(
-                Bucket=self.bucket, Key=self._key(found.key), IfMatch=f'"{found.version}"'
-            )
+            answer = self._client.get_object(Bucket=self.bucket, Key=self._key(found.key), IfMatch=f'"{found.version}"')
             content: bytes = answer["Body"].read()
         if len(content) != found.size:
             raise _changed(where)
         return content
 
-    def fetch(self, found: Sequence[StoredObject], folder: Path) -> list[Path]:
+    def fetch(self, found: Sequence[StoredObject], folder: Path) -> Sequence[Path]:
         paths = [folder / f"{number:06d}-{each.key.rsplit('/', 1)[-1]}" for number, each in enumerate(found)]
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(self._download, found, paths))
@@ -205,16 +205,15 @@ class S3Store:
     def _download(self, found: StoredObject, path: Path) -> None:
         where = f"{self.place}/{found.key}"
         with self._explained(where):
-            answer = self._client.get_object(
-                Bucket=self.bucket, Key=self._key(found.key), IfMatch=f'"{found.version}"'
-            )
+            answer = self._client.get_object(Bucket=self.bucket, Key=self._key(found.key), IfMatch=f'"{found.version}"')
             with path.open("wb") as file:
                 for block in answer["Body"].iter_chunks(BLOCK):
                     file.write(block)
         if path.stat().st_size != found.size:
             raise CollectError(
-                f"came incomplete: {path.stat().st_size:,} of {found.size:,} bytes", where, "Nothing of it was loaded; "
-                "the next run reads it anew"
+                f"came incomplete: {path.stat().st_size:,} of {found.size:,} bytes",
+                where,
+                "Nothing of it was loaded; the next run reads it anew",
             )
 
     @contextmanager
@@ -226,33 +225,45 @@ class S3Store:
             raise self._refused(error, where) from None
         except ProfileNotFound:
             raise CollectError(
-                f"the AWS profile `{self._profile}` does not exist", where, "Correct `profile` or run `aws configure "
-                f"--profile {self._profile}`"
+                f"the AWS profile `{self._profile}` does not exist",
+                where,
+                f"Correct `profile` or run `aws configure --profile {self._profile}`",
             ) from None
         except NoCredentialsError:
             raise CollectError(
-                "no AWS credentials were found", where, "Set AWS_PROFILE, run `aws sso login`, or give the machine a "
-                "role; InferLedger reads AWS's own credential chain only"
+                "no AWS credentials were found",
+                where,
+                "Set AWS_PROFILE, run `aws sso login`, or give the machine a "
+                "role; InferLedger reads AWS's own credential chain only",
             ) from None
         except HTTPClientError as error:
             raise CollectError(
-                f"the store cannot be reached ({type(error).__name__})", self._endpoint_url or where, "Check the "
-                "network, and `endpoint_url` and `region` of the source; what is loaded stays as it is"
+                f"the store cannot be reached ({type(error).__name__})",
+                self._endpoint_url or where,
+                "Check the network, and `endpoint_url` and `region` of the source; what is loaded stays as it is",
             ) from None
         except BotoCoreError as error:
             raise CollectError(
-                f"AWS's client refuses ({type(error).__name__})", where, "Check `region`, `profile` and `endpoint_url` "
-                "of the source and AWS's configuration (`aws sts get-caller-identity` must work)"
+                f"AWS's client refuses ({type(error).__name__})",
+                where,
+                "Check `region`, `profile` and `endpoint_url` "
+                "of the source and AWS's configuration (`aws sts get-caller-identity` must work)",
             ) from None
 
     def _refused(self, error: ClientError, where: str) -> CollectError:
         code = str(error.response.get("Error", {}).get("Code", ""))
         status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        what, remedy = _REFUSALS.get(code) or _REFUSALS.get(str(status)) or (
-            f"the store answers {code or status}",
-            "Try `aws s3 ls` with the same settings; what is loaded stays as it is",
+        what, remedy = (
+            _REFUSALS.get(code)
+            or _REFUSALS.get(str(status))
+            or (
+                f"the store answers {code or status}",
+                "Try `aws s3 ls` with the same settings; what is loaded stays as it is",
+            )
         )
-        return CollectError(what.format(bucket=self.bucket), where, remedy.format(bucket=self.bucket, prefix=self.prefix))
+        return CollectError(
+            what.format(bucket=self.bucket), where, remedy.format(bucket=self.bucket, prefix=self.prefix)
+        )
 
 
 _EXPIRED = (

@@ -32,7 +32,7 @@ def show(snapshot: Snapshot, view: View) -> None:
         st.caption("Nothing: every billed token is explained, owned and priced, and no row was refused.")
         return
     titles = {"teams": "Teams and apps", "models": "Models", "tasks": "Agent tasks", "reconciliation": "Reconciliation"}
-    with st.container(border=True, gap=None):
+    with st.container(border=True, gap=None, key="attention"):
         for matter in found:
             text, link = st.columns([5, 1], vertical_alignment="center")
             text.markdown(words.plain(matter.text))
@@ -104,7 +104,7 @@ def _drift(snapshot: Snapshot, view: View) -> list[Matter]:
         if abs(worth) < 1:
             continue
         text = f"**{row.model}** is billed {words.share(abs(row.drift))} {direction} the price book"
-        text += f", {words.money(abs(worth), snapshot.currency)} in this period. Is the contract price in the configuration?"
+        text += f", {words.money(abs(worth), snapshot.currency)} in this period."
         found.append(Matter(text, "models", worth))
     return found
 

@@ -3,10 +3,13 @@
 import pandas as pd
 import streamlit as st
 
-from dashboards import charts, parts, queries, theme, words
+from dashboards import parts, queries, theme, words
 from dashboards.attention import against_book
+from dashboards.charts import days as day_charts
+from dashboards.charts import parts as part_charts
+from dashboards.charts import spread as spread_charts
 from dashboards.filters import View
-from dashboards.parts import Column, measured
+from dashboards.tables import Column, measured, named, share, table
 from warehouse.snapshot import Snapshot
 
 COST = (
@@ -37,6 +40,7 @@ SERVICE = ("requests", "error_ratio", "retry_ratio", "timeout_ratio")
 MIX = ("uncached_input", "cache_read", "cache_write", "output")
 MIX_COLOURS = {**theme.TOKEN_CLASSES, "cache_write": theme.TOKEN_CLASSES["cache_write_5m"]}
 PANELS = 8
+UNKNOWN_SHARE = 0.01
 
 
 def render(snapshot: Snapshot, view: View) -> None:
@@ -70,21 +74,21 @@ def _cost(snapshot: Snapshot, view: View, cost: pd.DataFrame) -> None:
     # A model that is not billed yet and has no price: its estimate is unknown, not nothing.
     unknown = (frame["unknown_cost_tokens"].fillna(0) > 0) & frame["estimated_cost_usd"].fillna(0).eq(0)
     frame["estimated_cost_usd"] = frame["estimated_cost_usd"].mask(unknown)
-    parts.table(
+    table(
         frame,
         {
-            "model": parts.named("Model"),
+            "model": named("Model"),
             "inference_cost_usd": measured("inference_cost_usd", currency),
-            "share": Column("Share", is_share=True, help="of the inference cost shown"),
+            "share": share("Share", "of the inference cost shown"),
             "estimated_cost_usd": measured("estimated_cost_usd", currency, "of it estimated"),
             "total_tokens": measured("total_tokens", currency),
             "cost_per_mtok_usd": measured("cost_per_mtok_usd", currency, "per Mtok"),
             "cost_per_mtok_input_usd": measured("cost_per_mtok_input_usd", currency, "input"),
-            "cost_per_mtok_output_usd": measured("cost_per_mtok_output_usd", currency, "output"),
+            "cost_per_mtok_output_usd": measured("cost_per_mtok_output_usd", currency, "output", absent="-"),
             "list_cost_per_mtok_usd": measured(
                 "list_cost_per_mtok_usd", currency, "book per Mtok", "price book x logged tokens / the same tokens"
             ),
-            "drift": Column("Drift", _drift, "cost per Mtok / price book per Mtok - 1"),
+            "drift": Column("Drift", _drift, "cost per Mtok / price book per Mtok - 1; unknown without a price"),
         },
         empty="No model.",
         key="models-cost",
@@ -92,30 +96,39 @@ def _cost(snapshot: Snapshot, view: View, cost: pd.DataFrame) -> None:
 
 
 def _drift(value: float) -> str:
-    return words.UNKNOWN if words.is_unknown(value) else "none" if abs(value) < 0.0005 else words.change(value)
+    return "none" if abs(value) < 0.0005 else words.change(value)
 
 
 def _unit_costs(snapshot: Snapshot, view: View, cost: pd.DataFrame) -> None:
     parts.section(
         "Cost per million tokens over time",
-        f"Usage cost / tokens per day; each model on a scale of its own, from zero. Hollow: partly estimated. "
+        f"Usage cost / tokens per day; each model on a scale of its own, from zero; beside the name the mean of the period. Hollow: partly estimated. "
         f"The {min(PANELS, len(cost))} dearest models.",
     )
-    daily = parts.days_of(queries.table(snapshot, ("cost_per_mtok_usd",), ("day", "model"), view.filters))
+    daily = _daily(snapshot, view)
     calendar = [day.date() for day in pd.date_range(view.first_day, view.last_day)]
     colours = theme.colours(queries.choices(snapshot)["model"])
     panels = []
     for model in cost["model"].head(PANELS):
         values = daily[daily["model"] == model].set_index("day")["cost_per_mtok_usd"].reindex(calendar)
         if values.notna().any():
-            panels.append((model, colours[model], values))
+            mean = words.unit_money(cost.set_index("model")["cost_per_mtok_usd"].get(model), snapshot.currency)
+            panels.append((f"{model}  <b>{mean}</b>", colours[model], values))
     if not panels:
         st.caption("No tokens of known cost.")
         return
-    figure = charts.small_multiples(
+    figure = day_charts.small_multiples(
         panels, snapshot.currency, (view.first_day, view.last_day), parts.estimated_days(snapshot, view)
     )
     parts.chart(figure, "model-unit-costs", "Cost per million tokens per day, one small chart per model")
+
+
+def _daily(snapshot: Snapshot, view: View) -> pd.DataFrame:
+    """Unit cost per day and model; a day on which more than a little is of unknown cost has none."""
+    names = ("cost_per_mtok_usd", "unknown_cost_tokens", "total_tokens")
+    daily = parts.days_of(queries.table(snapshot, names, ("day", "model"), view.filters))
+    hidden = daily["unknown_cost_tokens"].fillna(0) > UNKNOWN_SHARE * daily["total_tokens"].fillna(0)
+    return daily.assign(cost_per_mtok_usd=daily["cost_per_mtok_usd"].mask(hidden))
 
 
 def _unpriced(snapshot: Snapshot, view: View, use: pd.DataFrame, cost: pd.DataFrame) -> None:
@@ -142,10 +155,10 @@ def _unpriced(snapshot: Snapshot, view: View, use: pd.DataFrame, cost: pd.DataFr
     )
     frame["callers"] = frame["model"].map(callers)
     currency = snapshot.currency
-    parts.table(
+    table(
         frame,
         {
-            "model": parts.named("Model"),
+            "model": named("Model"),
             "unpriced_tokens": measured("unpriced_tokens", currency),
             "requests": measured("requests", currency),
             "usage_cost_usd": measured("usage_cost_usd", currency, "Billed so far"),
@@ -169,14 +182,14 @@ def _tokens(snapshot: Snapshot, use: pd.DataFrame) -> None:
         st.caption("No tokens were logged.")
         return
     frame = frame.rename(columns={f"{name}_tokens": name for name in MIX})
-    figure = charts.shares(frame, "model", MIX, MIX_COLOURS, theme.CLASS_TITLES)
+    figure = part_charts.shares(frame, "model", MIX, MIX_COLOURS, theme.CLASS_TITLES)
     parts.chart(figure, "token-mix", "Share of token classes per model")
-    parts.table(
+    table(
         frame.assign(
             cache_saving_usd=frame["cache_saving_usd"].mask(frame["unpriced_tokens"] >= frame["total_tokens"])
         ),
         {
-            "model": parts.named("Model"),
+            "model": named("Model"),
             "requests": measured("requests", currency),
             "total_tokens": measured("total_tokens", currency),
             "uncached_input": measured("uncached_input_tokens", currency),
@@ -217,17 +230,17 @@ def _service(snapshot: Snapshot, view: View, order: list[str]) -> None:
                 continue
             st.caption(f"**{title}**, P50 (full), P95, P99 (hollow), logarithmic")
             parts.chart(
-                charts.percentiles(frame, "model", measure, colours), f"latency-{measure}", f"{title} per model"
+                spread_charts.percentiles(frame, "model", measure, colours), f"latency-{measure}", f"{title} per model"
             )
     latency_columns = {
-        f"{measure}_{quantile}_ms": Column(f"{title} {quantile.upper()}", words.milliseconds)
+        f"{measure}_{quantile}_ms": Column(f"{title} {quantile.upper()}", words.milliseconds, absent="-")
         for measure, title in (("duration", "Duration"), ("ttft", "First token"))
         for quantile in ("p50", "p95", "p99")
     }
-    parts.table(
+    table(
         frame,
         {
-            "model": parts.named("Model"),
+            "model": named("Model"),
             **{name: measured(name, snapshot.currency) for name in SERVICE},
             **latency_columns,
         },

@@ -3,10 +3,13 @@
 import pandas as pd
 import streamlit as st
 
-from dashboards import attention, charts, parts, queries, theme, words
+from dashboards import attention, parts, queries, theme, words
+from dashboards.charts import days as day_charts
+from dashboards.charts import parts as part_charts
 from dashboards.filters import View
-from dashboards.parts import Column, Figure
+from dashboards.parts import Figure
 from dashboards.queries import Scalar
+from dashboards.tables import Column, named, table
 from warehouse.snapshot import Snapshot
 
 WHOLE = ("ownerless_cost_usd", "unattributed_cost_usd")
@@ -24,13 +27,14 @@ NOTES = (
     "unattributed_tokens",
     *WHOLE,
 )
+ESTIMATED = "Estimated"
 DIMENSIONS = {"team": "By team", "model": "By model", "app": "By app"}
 
 
 def render(snapshot: Snapshot, view: View) -> None:
     """The page."""
     parts.heading(snapshot, view, "Overview")
-    facts = queries.totals(snapshot, NOTES + ("requests", "effective_cost_usd"), view.filters)
+    facts = queries.totals(snapshot, (*NOTES, "requests", "effective_cost_usd"), view.filters)
     empty = not facts["requests"] and not facts["effective_cost_usd"] and not facts["estimated_cost_usd"]
     if parts.nothing_if(
         empty,
@@ -41,13 +45,13 @@ def render(snapshot: Snapshot, view: View) -> None:
     parts.figures(snapshot, view, headline(snapshot, view, facts))
     st.caption(words.plain(parts.against(view)))
     _days(snapshot, view)
+    attention.show(snapshot, view)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         _kinds(snapshot, view)
     with right:
         _unit_cost(snapshot, view)
     _movers(snapshot, view)
-    attention.show(snapshot, view)
 
 
 def headline(snapshot: Snapshot, view: View, facts: dict[str, Scalar]) -> list[Figure]:
@@ -64,7 +68,7 @@ def headline(snapshot: Snapshot, view: View, facts: dict[str, Scalar]) -> list[F
             parts.joined(
                 [
                     f"estimated: {money('estimated_cost_usd')}" if facts["estimated_cost_usd"] else "all of it billed",
-                    f"{words.tokens(unknown)} tokens unknown" if unknown else "",
+                    f"{words.tokens(unknown)} tokens of unknown cost" if unknown else "",
                 ]
             ),
         ),
@@ -99,11 +103,7 @@ def headline(snapshot: Snapshot, view: View, facts: dict[str, Scalar]) -> list[F
 
 
 def _days(snapshot: Snapshot, view: View) -> None:
-    title, control = st.columns([3, 2], vertical_alignment="bottom")
-    with title:
-        parts.section("Inference cost per day")
-    with control, st.container(horizontal=True, horizontal_alignment="right"):
-        by = parts.choose("Stack by", {**DIMENSIONS, "kind": "By kind"}, "stack")
+    by = parts.section_by("Inference cost per day", "Stack by", {**DIMENSIONS, "kind": "By kind"}, "stack")
     parts.cost_chart(
         snapshot, view, by, "cost-per-day", "fully_loaded_cost_usd" if by == "kind" else "inference_cost_usd"
     )
@@ -128,22 +128,12 @@ def _kinds(snapshot: Snapshot, view: View) -> None:
     colours = [theme.KINDS.get(kind, theme.UNKNOWN) for kind in billed["kind"]]
     estimated = frame["estimated_cost_usd"].sum()
     if estimated:
-        names, values, colours = [*names, "Estimated"], [*values, estimated], [*colours, theme.PRIMARY]
+        names, values, colours = [*names, ESTIMATED], [*values, estimated], [*colours, theme.PRIMARY]
         labels.append(words.money(estimated, snapshot.currency))
     if not names:
         st.caption("No cost in this choice.")
         return
-    figure = charts.bars(names, values, colours, labels)
-    if estimated:
-        figure.update_traces(
-            marker_pattern={
-                "shape": ["/" if name == "Estimated" else "" for name in names],
-                "fgcolor": theme.PRIMARY,
-                "bgcolor": theme.lighter(theme.PRIMARY, 0.72),
-                "solidity": 0.28,
-                "size": 5,
-            }
-        )
+    figure = part_charts.bars(names, values, colours, labels, [name == ESTIMATED for name in names])
     parts.chart(figure, "kinds", "Cost by kind")
     if whole:
         st.caption(words.plain(f"Together {words.money(total, snapshot.currency)} on the bill for these days"))
@@ -169,18 +159,14 @@ def _unit_cost(snapshot: Snapshot, view: View) -> None:
         ("usage", theme.PRIMARY, "solid", frame["cost_per_mtok_usd"]),
         ("fully loaded", theme.SERIES[1], "dot", frame["fully_loaded_cost_per_mtok_usd"]),
     ]
-    figure = charts.lines_per_day(
+    figure = day_charts.lines_per_day(
         series, snapshot.currency, (view.first_day, view.last_day), parts.estimated_days(snapshot, view)
     )
     parts.chart(figure, "unit-cost", "Cost per million tokens per day")
 
 
 def _movers(snapshot: Snapshot, view: View) -> None:
-    title, control = st.columns([3, 2], vertical_alignment="bottom")
-    with title:
-        parts.section("What changed most")
-    with control, st.container(horizontal=True, horizontal_alignment="right"):
-        by = parts.choose("Compare by", DIMENSIONS, "movers")
+    by = parts.section_by("What changed most", "Compare by", DIMENSIONS, "movers")
     if view.before is None:
         st.caption(parts.against(view))
         return
@@ -193,23 +179,20 @@ def _movers(snapshot: Snapshot, view: View) -> None:
     currency = snapshot.currency
     frame = movers(snapshot, view, by).head(10)
     amount = Column("", lambda value: words.money(value, currency))
-    signed = lambda value: "" if words.is_unknown(value) else words.signed_money(value, currency)  # noqa: E731
-    parts.table(
+    signed = lambda value: words.signed_money(value, currency)  # noqa: E731
+    unit = lambda value: words.unit_money(value, currency)  # noqa: E731
+    table(
         frame,
         {
-            by: parts.named(by.capitalize(), f"no {by}"),
+            by: named(by.capitalize(), f"no {by}"),
             "cost_before": Column("Before", amount.format),
             "cost": Column("Now", amount.format),
             "change": Column("Change", signed, "usage cost, billed and estimated"),
-            "relative": Column("in %", lambda value: "new" if words.is_unknown(value) else words.change(value)),
-            "volume": Column("by volume", signed, "(tokens now - tokens before) x cost per token before"),
-            "rate": Column("by rate", signed, "(cost per token now - before) x tokens now"),
-            "per_mtok_before": Column(
-                "per Mtok before", lambda value: "" if words.is_unknown(value) else words.unit_money(value, currency)
-            ),
-            "per_mtok": Column(
-                "per Mtok now", lambda value: "" if words.is_unknown(value) else words.unit_money(value, currency)
-            ),
+            "relative": Column("in %", words.change, absent="new"),
+            "volume": Column("by volume", signed, "(tokens now - tokens before) x cost per token before", absent="-"),
+            "rate": Column("by rate", signed, "(cost per token now - before) x tokens now", absent="-"),
+            "per_mtok_before": Column("per Mtok before", unit, absent="-"),
+            "per_mtok": Column("per Mtok now", unit, absent="-"),
         },
         empty="Nothing changed.",
         key="movers-table",

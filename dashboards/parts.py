@@ -1,7 +1,7 @@
-"""Parts that pages are made of: heading, figures with their change, tables whose cells read like text and sort like numbers."""
+"""Parts that pages are made of: heading, figures with their change, charts, choices."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -10,7 +10,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from dashboards import charts, queries, theme, words
+from dashboards import queries, theme, words
+from dashboards.charts import days as day_charts
+from dashboards.charts import style as chart_style
 from dashboards.filters import DIMENSIONS, NOBODY, View
 from dashboards.queries import Scalar
 from warehouse.measures import MEASURES
@@ -23,11 +25,15 @@ STYLE = """
 .block-container {padding-top: 3.2rem; padding-bottom: 3rem; max-width: 1500px;}
 h1 {font-size: 1.7rem !important; font-weight: 650 !important; padding: 0 !important;}
 h3 {font-size: 1.08rem !important; font-weight: 650 !important; padding: 0.9rem 0 0 !important;}
+[class*="st-key-by-"] {margin-top: 0.6rem;}
+[class*="st-key-by-"] h3 {padding-top: 0 !important;}
 [data-testid="stCaptionContainer"] p {font-size: 0.84rem; line-height: 1.35;}
 [data-testid="stMetricValue"] {font-size: 1.5rem; font-weight: 600; font-variant-numeric: tabular-nums;}
 [data-testid="stMetricLabel"] p {font-size: 0.85rem; color: #66707C;}
 [data-testid="stMetricDelta"] {font-size: 0.82rem;}
-.st-key-figures {display: grid !important; grid-template-columns: repeat(auto-fit, minmax(168px, 1fr)); gap: 0.6rem;}
+.st-key-figures {display: grid !important; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 0.6rem;}
+[data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] p {color: #5C6672; opacity: 1;}
+.st-key-attention [data-testid="stMarkdownContainer"] p {font-size: 0.95rem;}
 .st-key-figures > div {width: 100% !important; height: 100%;}
 [class*="st-key-figure-"] {gap: 0.15rem; padding: 0.7rem 0.85rem !important; height: 100%;}
 [class*="st-key-figure-"] [data-testid="stCaptionContainer"] p {font-size: 0.78rem; line-height: 1.3; color: #66707C;}
@@ -49,7 +55,7 @@ class Figure:
 def heading(snapshot: Snapshot, view: View, title: str) -> None:
     """The page's title and what its figures rest on: period, zone, basis, status, age."""
     st.title(title)
-    st.caption(words.plain(f"{view.period} · {basis(snapshot, view)}"))
+    st.caption(words.plain(f"**{view.period}** · {basis(snapshot, view)}"))
     chosen = [
         f"{DIMENSIONS.get(name, name)}: {', '.join(value or NOBODY for value in values)}"
         for name, values in view.filters.chosen().items()
@@ -159,68 +165,9 @@ def against(view: View) -> str:
     )
 
 
-# --- Tables ---
-
-Format = Callable[[Any], str]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its title, how a value reads, what it means."""
-
-    title: str
-    format: Format | None = None
-    help: str = ""
-    width: Any = None
-    pinned: bool = False
-    is_share: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def measured(name: str, currency: str, title: str = "", about: str = "") -> Column:
-    """The column of a measure."""
-    measure = MEASURES[name]
-    return Column(title or measure.title, lambda value: words.of_measure(name, value, currency), about or measure.about)
-
-
-def named(title: str, nobody: str = words.UNKNOWN, width: Any = None) -> Column:
-    """A column of names; the one without a name is named too."""
-    return Column(title, lambda value: nobody if words.is_unknown(value) else str(value), pinned=True, width=width)
-
-
-def table(
-    frame: pd.DataFrame, columns: Mapping[str, Column], *, empty: str, key: str | None = None, rows: int = 40
-) -> None:
-    """Show the columns of a frame that are described, as text that sorts by value."""
-    if frame.empty:
-        st.caption(empty)
-        return
-    shown = frame[list(columns)]
-    texts = {name: column.format for name, column in columns.items() if column.format and not column.is_share}
-    configuration = {name: _configured(column) for name, column in columns.items()}
-    for name, column in columns.items():
-        if column.pinned and column.format:
-            shown = shown.assign(**{name: shown[name].map(column.format)})
-            texts.pop(name, None)
-    styled = shown.style.format(dict(texts), na_rep=words.UNKNOWN)
-    height: Any = "content" if len(shown) <= rows else 35 * (rows + 1) + 3
-    st.dataframe(styled, hide_index=True, height=height, column_config=configuration, key=key)
-
-
-def _configured(column: Column) -> Any:
-    help_text = words.plain(column.help) or None
-    if column.is_share:
-        return st.column_config.ProgressColumn(
-            column.title, help=help_text, min_value=0, max_value=1, format="percent", width=column.width or "small"
-        )
-    return st.column_config.Column(
-        column.title, help=help_text, width=column.width, pinned=column.pinned, **column.options
-    )
-
-
 def chart(figure: go.Figure, key: str, alt: str) -> None:
     """Show a chart in the house style."""
-    st.plotly_chart(figure, theme=None, config=charts.CONFIG, key=key, alt=alt)
+    st.plotly_chart(figure, theme=None, config=chart_style.CONFIG, key=key, alt=alt)
 
 
 def days_of(frame: pd.DataFrame, column: str = "day") -> pd.DataFrame:
@@ -250,25 +197,27 @@ def cost_chart(snapshot: Snapshot, view: View, by: str, key: str, measure: str =
         st.caption(f"No cost between {words.day(view.first_day)} and {words.day(view.last_day)} for this choice.")
         return
     reach = queries.coverage(snapshot, view.first_day, view.last_day)
-    figure = charts.cost_per_day(
+    figure = day_charts.cost_per_day(
         frame, by, colours, titles, snapshot.currency, reach["open_from"], (view.first_day, view.last_day)
     )
     chart(figure, key, f"{MEASURES[measure].title} per day by {by}, {view.period}")
 
 
-def choose(label: str, options: Mapping[str, str], key: str) -> str:
-    """One of a few ways to look at it; the choice is in the link."""
+def section_by(title: str, label: str, options: Mapping[str, str], key: str) -> str:
+    """A heading with a few ways to look at it beside; the way that is chosen. It is in the link."""
     titles = list(options.values())
-    picked = st.segmented_control(
-        label,
-        titles,
-        default=titles[0],
-        required=True,
-        key=key,
-        bind="query-params",
-        persist_state="session",
-        label_visibility="collapsed",
-    )
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom", key=f"by-{key}"):
+        st.subheader(title, anchor=False, width="content")
+        picked = st.segmented_control(
+            label,
+            titles,
+            default=titles[0],
+            required=True,
+            key=key,
+            bind="query-params",
+            persist_state="session",
+            label_visibility="collapsed",
+        )
     return next(name for name, title in options.items() if title == picked)
 
 

@@ -5,10 +5,11 @@ from decimal import Decimal
 import pandas as pd
 import streamlit as st
 
-from dashboards import bill_queries, charts, parts, theme, words
+from dashboards import bill_queries, parts, theme, words
+from dashboards.charts import parts as part_charts
 from dashboards.filters import View
-from dashboards.parts import Column
 from dashboards.queries import Row
+from dashboards.tables import Column, bar, named, table
 from warehouse.snapshot import Snapshot
 
 SENTENCES = 12
@@ -59,15 +60,14 @@ def _identities(identities: list[Row]) -> None:
             "basis": f"{row['cost_basis']}, {row['currency']}",
             "status": row["status"],
             "bill": words.exact(row["bill"]),
-            "kinds": words.exact(row["by_kind"]),
-            "owners": words.exact(row["by_owner"]),
+            "kinds": words.exact(row["by_kind"], 9),
+            "owners": words.exact(row["by_owner"], 9),
             "rounding": words.exact(row["rounding"]),
             "difference": words.exact(max(row["kind_difference"], row["owner_difference"], key=abs)),
         }
         for row in identities
     )
-    right = {"alignment": "right"}
-    parts.table(
+    table(
         frame,
         {
             "period": Column("Billing period"),
@@ -75,11 +75,11 @@ def _identities(identities: list[Row]) -> None:
                 "Cost basis", help="billed: as invoiced; effective: amortised and net, what attribution uses"
             ),
             "status": Column("Bill", help="final: every line has an invoice"),
-            "bill": Column("Bill as loaded", options=right),
-            "kinds": Column("Sum over kinds", options=right),
-            "owners": Column("Sum over owners", options=right, help="what belongs to nobody included"),
-            "rounding": Column("Below a nano", options=right, help="what lies below a billionth, one posting per load"),
-            "difference": Column("Difference", options=right, help="bill - rounding - sum, the larger of the two"),
+            "bill": Column("Bill as loaded", right=True),
+            "kinds": Column("Sum over kinds", right=True),
+            "owners": Column("Sum over owners", right=True, help="what belongs to nobody included"),
+            "rounding": Column("Below a nano", right=True, help="what lies below a billionth, one posting per load"),
+            "difference": Column("Difference", right=True, help="bill - rounding - sum, the larger of the two"),
         },
         empty="No bill.",
         key="identities",
@@ -87,12 +87,10 @@ def _identities(identities: list[Row]) -> None:
 
 
 def _period(snapshot: Snapshot, identities: list[Row]) -> None:
-    title, control = st.columns([3, 2], vertical_alignment="bottom")
     periods = list(dict.fromkeys(row["billing_period"] for row in identities))
-    with title:
-        parts.section("From kinds to the bill")
-    with control, st.container(horizontal=True, horizontal_alignment="right"):
-        period = parts.choose("Billing period", {name: words.month(name) for name in periods[:6]}, "bill")
+    period = parts.section_by(
+        "From kinds to the bill", "Billing period", {name: words.month(name) for name in periods[:6]}, "bill"
+    )
     currencies = sorted(
         {row["currency"] for row in identities if row["billing_period"] == period},
         key=lambda name: (name != snapshot.currency, name),
@@ -115,20 +113,21 @@ def _period(snapshot: Snapshot, identities: list[Row]) -> None:
         order=kinds["name"].map(lambda kind: KIND_ORDER.index(kind) if kind in KIND_ORDER else 99)
     ).sort_values("order")
     names = [theme.KIND_TITLES.get(kind, kind) for kind in kinds["name"]]
-    figure = charts.waterfall(names, kinds["effective"].tolist(), "Bill", currency)
+    colours = [theme.KINDS.get(kind, theme.UNKNOWN) for kind in kinds["name"]]
+    figure = part_charts.waterfall(names, kinds["effective"].tolist(), colours, "Bill", currency)
     parts.chart(figure, "bill-waterfall", f"Waterfall from kinds to the bill of {words.month(period)}")
     left, right = st.columns(2, gap="medium")
     amount = Column("Effective cost", lambda value: words.money(value, currency))
     with left:
-        parts.section("By owner", "the same bill by team; support, tax and credits follow each day's usage")
+        parts.section("By owner", "the same bill by team; nobody has what is unattributed, not inference or to come")
         owners = bill_queries.parts(snapshot, period, currency, "team")
         owners["share"] = (owners["effective"] / owners["effective"].sum()).clip(0, 1)
-        parts.table(
+        table(
             owners,
             {
-                "name": parts.named("Team", "nobody"),
+                "name": named("Team", "nobody"),
                 "effective": amount,
-                "share": Column("Share", is_share=True, help="of this bill"),
+                "share": bar("Share", "of this bill"),
             },
             empty="No owner.",
             key="bill-owners",
@@ -137,12 +136,12 @@ def _period(snapshot: Snapshot, identities: list[Row]) -> None:
         parts.section("Not inference", "out of scope, by service; on the books, in no unit cost")
         services = bill_queries.out_of_scope(snapshot, period, currency)
         services["share"] = (services["effective"] / float(here["bill"] or 1)).clip(0, 1)
-        parts.table(
+        table(
             services,
             {
-                "service": parts.named("Service"),
+                "service": named("Service"),
                 "effective": amount,
-                "share": Column("Share of bill", is_share=True, help="of the whole bill"),
+                "share": bar("Share of bill", "of the whole bill"),
             },
             empty="Nothing: the whole bill is inference.",
             key="bill-services",
@@ -163,11 +162,7 @@ def _prepaid(identities: list[Row], period: str, currency: str) -> str:
 
 
 def _matches(snapshot: Snapshot, view: View) -> None:
-    title, control = st.columns([3, 2], vertical_alignment="bottom")
-    with title:
-        parts.section("Bill against log")
-    with control, st.container(horizontal=True, horizontal_alignment="right"):
-        by = parts.choose("Rows", {"model": "By model", "class": "By model and class"}, "match")
+    by = parts.section_by("Bill against log", "Rows", {"model": "By model", "class": "By model and class"}, "match")
     ignored = [name for name in view.filters.chosen() if name not in ("model", "provider")]
     st.caption(
         f"{view.period}. Billed + not billed yet + never billed = logged + billed without a log, token by token."
@@ -178,10 +173,10 @@ def _matches(snapshot: Snapshot, view: View) -> None:
     if "token_class" in frame:
         frame["token_class"] = frame["token_class"].map(lambda name: theme.CLASS_TITLES.get(name, name))
     money = lambda value: words.money(value, currency)  # noqa: E731
-    parts.table(
+    table(
         frame,
         {
-            "model": parts.named("Model"),
+            "model": named("Model"),
             **({"token_class": Column("Class")} if by == "class" else {}),
             "bill_tokens": Column("Bill tokens", words.tokens, "what the provider billed"),
             "event_tokens": Column("Logged", words.tokens, "what the logs hold"),
@@ -195,11 +190,7 @@ def _matches(snapshot: Snapshot, view: View) -> None:
             ),
             "effective": Column("On the bill", money, "effective cost"),
             "unattributed": Column("Unattributed", money, "cost of the tokens that no log explains"),
-            "estimated": Column(
-                "Estimated",
-                lambda value: "" if words.is_unknown(value) else money(value),
-                "price book x tokens not billed yet",
-            ),
+            "estimated": Column("Estimated", money, "price book x tokens not billed yet"),
             "settled_share": Column(
                 "Settled", words.share, "logged tokens of days on which the bill has settled / logged tokens"
             ),
@@ -222,17 +213,17 @@ def _restatements(snapshot: Snapshot) -> None:
     if not changed.empty:
         with st.expander(f"Published figures that changed ({len(changed)}{' largest' if len(changed) >= 50 else ''})"):
             signed = lambda value: words.signed_money(value, snapshot.currency)  # noqa: E731
-            money = lambda value: "none" if words.is_unknown(value) else words.money(value, snapshot.currency)  # noqa: E731
-            parts.table(
+            money = lambda value: words.money(value, snapshot.currency)  # noqa: E731
+            table(
                 parts.days_of(changed),
                 {
                     "day": Column("Day", words.day),
-                    "team": Column("Team", lambda value: "no team" if words.is_unknown(value) else value),
-                    "model": Column("Model", lambda value: "" if words.is_unknown(value) else value),
+                    "team": named("Team", "no team"),
+                    "model": named("Model", "-"),
                     "kind": Column("Kind", lambda value: theme.KIND_TITLES.get(value, value)),
                     "basis": Column("Basis"),
-                    "before": Column("Before", money),
-                    "after": Column("After", money),
+                    "before": Column("Before", money, absent="-"),
+                    "after": Column("After", money, absent="-"),
                     "change": Column("Change", signed),
                 },
                 empty="None.",
@@ -265,17 +256,16 @@ def _controls(snapshot: Snapshot) -> None:
             lambda value: f"{Decimal(value):,f}" if not words.is_unknown(value) else words.UNKNOWN
         )
     frame["ok"] = frame["ok"].map({True: "holds", False: "does not hold"})
-    right = {"alignment": "right"}
-    parts.table(
+    table(
         frame,
         {
-            "name": Column("Control", width="large"),
+            "name": Column("Control"),
             "subject": Column("Of"),
-            "lhs": Column("In", options=right),
-            "rhs": Column("Out", options=right),
-            "difference": Column("Difference", options=right),
+            "lhs": Column("In", right=True),
+            "rhs": Column("Out", right=True),
+            "difference": Column("Difference", right=True),
             "ok": Column("State"),
-            "explanation": Column("What was compared"),
+            "explanation": Column("What was compared", width="large"),
         },
         empty="No control has run yet.",
         key="controls",
@@ -291,16 +281,15 @@ def _sources(snapshot: Snapshot) -> None:
         as_of = pd.Timestamp(snapshot.as_of.replace(tzinfo=None))
         frame["behind"] = as_of - pd.to_datetime(frame["last_at"])
         frame["behind_hours"] = frame["behind"].dt.total_seconds() / 3600
-    instant = lambda value: "" if words.is_unknown(value) or pd.isna(value) else words.instant(value)  # noqa: E731
-    parts.table(
+    table(
         frame,
         {
-            "source": parts.named("Source"),
+            "source": named("Source"),
             "kind": Column("Evidence"),
-            "first_at": Column("From", instant),
-            "last_at": Column("Until", instant),
-            "behind_hours": Column("Behind as-of", _behind, "as-of - last instant of the source"),
-            "loaded_at": Column("Last loaded", instant),
+            "first_at": Column("From", words.instant, absent="-"),
+            "last_at": Column("Until", words.instant, absent="-"),
+            "behind_hours": Column("Behind as-of", _behind, "as-of - last instant of the source", absent="-"),
+            "loaded_at": Column("Last loaded", words.instant, absent="-"),
             "batches": Column("Batches", words.count),
             "rows_read": Column("Rows read", words.count),
             "rows_loaded": Column("Loaded", words.count),
@@ -312,15 +301,15 @@ def _sources(snapshot: Snapshot) -> None:
     )
     parts.section("Refused rows", "Never dropped in silence: what was refused, why, and one example.")
     refused = bill_queries.rejected(snapshot)
-    parts.table(
+    table(
         refused,
         {
-            "source": parts.named("Source"),
+            "source": named("Source"),
             "reason": Column("Reason", lambda value: str(value).replace("_", " ")),
             "rows": Column("Rows", words.count),
-            "detail": Column("Detail", lambda value: "" if words.is_unknown(value) else value),
+            "detail": Column("Detail", str, absent=""),
             "example_location": Column("Example"),
-            "example_line": Column("Line", lambda value: "" if words.is_unknown(value) else f"{int(value):,}"),
+            "example_line": Column("Line", words.count, absent="-"),
         },
         empty="None.",
         key="rejected",
@@ -328,6 +317,4 @@ def _sources(snapshot: Snapshot) -> None:
 
 
 def _behind(hours: float) -> str:
-    if words.is_unknown(hours):
-        return ""
     return "0 min" if hours <= 0 else words.age(pd.Timedelta(hours=hours))

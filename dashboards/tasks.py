@@ -3,10 +3,12 @@
 import pandas as pd
 import streamlit as st
 
-from dashboards import charts, parts, task_queries, theme, words
+from dashboards import parts, task_queries, theme, words
+from dashboards.charts import parts as part_charts
+from dashboards.charts import spread as spread_charts
 from dashboards.filters import View
-from dashboards.parts import Column
 from dashboards.queries import Row
+from dashboards.tables import Column, named, table
 from dashboards.task_queries import ACCEPTED, OPEN_HOURS, RUNAWAY_TASKS, RUNAWAY_TIMES
 from warehouse.snapshot import Snapshot
 
@@ -115,48 +117,43 @@ def _runaways(snapshot: Snapshot, view: View) -> None:
     if frame.empty:
         st.caption("None.")
         return
-    _tasks(snapshot, frame, "runaways", with_times=True)
+    _tasks(snapshot, frame, "runaways")
 
 
 def _dearest(snapshot: Snapshot, view: View) -> None:
     frame = task_queries.dearest(snapshot, view.filters)
     parts.section("Dearest tasks", f"The {len(frame)} that cost most." if len(frame) > 1 else "")
-    _tasks(snapshot, frame, "dearest", with_times=True)
+    _tasks(snapshot, frame, "dearest")
 
 
-def _tasks(snapshot: Snapshot, frame: pd.DataFrame, key: str, with_times: bool) -> None:
-    currency = snapshot.currency
-    zone = snapshot.zone
-    shown = frame.assign(
-        outcome=[
-            "open" if is_open else words.UNKNOWN if words.is_unknown(outcome) else outcome
-            for outcome, is_open in zip(frame["outcome"], frame["is_open"], strict=True)
-        ],
-        started_at=pd.to_datetime(frame["started_at"]).dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None),
+def _tasks(snapshot: Snapshot, frame: pd.DataFrame, key: str) -> None:
+    currency, zone = snapshot.currency, snapshot.zone
+    started = pd.to_datetime(frame["started_at"]).dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None)
+    shown = frame.assign(outcome=frame["outcome"].mask(frame["is_open"].astype(bool), "open"), started_at=started)
+    table(
+        shown,
+        {
+            "task_id": named("Task", pinned=True),
+            "team": named("Team", "no team"),
+            "app": named("App", "no app"),
+            "outcome": Column("Outcome", str, f"open: no outcome yet and a call in the last {OPEN_HOURS} hours"),
+            "cost": Column("Cost", lambda value: words.money(value, currency), "usage, billed and estimated"),
+            "times_median": Column("x median", "{:,.0f}x".format, "cost / cost of the app's median task", absent="-"),
+            "requests": Column("Requests", words.count),
+            "failed_requests": Column("Failed", words.count),
+            "agents": Column("Agents", words.count, "distinct agents, sub-agents included"),
+            "tokens": Column("Tokens", words.tokens),
+            "cache_hit_ratio": Column("Cache", words.share, "cache reads / input tokens", absent="-"),
+            "minutes": Column(
+                "Duration", lambda value: words.duration(pd.Timedelta(minutes=value)), "first call to last"
+            ),
+            "started_at": Column("Started", words.brief_instant, f"in {zone}"),
+            "models": Column("Models"),
+        },
+        empty="None.",
+        key=f"tasks-{key}",
+        rows=25,
     )
-    columns = {
-        "task_id": parts.named("Task"),
-        "team": Column("Team", lambda value: "no team" if words.is_unknown(value) else value),
-        "app": Column("App", lambda value: "no app" if words.is_unknown(value) else value),
-        "outcome": Column("Outcome", str, f"open: no outcome yet and a call in the last {OPEN_HOURS} hours"),
-        "cost": Column("Cost", lambda value: words.money(value, currency), "usage, billed and estimated"),
-        "times_median": Column(
-            "x median",
-            lambda value: "" if words.is_unknown(value) else f"{value:,.1f}x",
-            "cost / cost of the median task of the same app",
-        ),
-        "requests": Column("Requests", words.count),
-        "failed_requests": Column("Failed", words.count),
-        "agents": Column("Agents", words.count, "distinct agents, sub-agents included"),
-        "tokens": Column("Tokens", words.tokens),
-        "cache_hit_ratio": Column("Cache hits", words.share),
-        "minutes": Column("Duration", lambda value: words.duration(pd.Timedelta(minutes=value)), "first call to last"),
-        "started_at": Column("Started", lambda value: words.instant(value), f"in {zone}"),
-        "models": Column("Models"),
-    }
-    if not with_times:
-        columns.pop("times_median")
-    parts.table(shown, columns, empty="None.", key=f"tasks-{key}", rows=25)
 
 
 def _distribution(snapshot: Snapshot, view: View, facts: Row) -> None:
@@ -166,7 +163,7 @@ def _distribution(snapshot: Snapshot, view: View, facts: Row) -> None:
         st.caption("No task of known cost above zero.")
         return
     marks = {"P50": facts["p50"], "P90": facts["p90"], "P99": facts["p99"]}
-    parts.chart(charts.histogram(frame, marks, snapshot.currency), "task-costs", "Agent tasks by cost")
+    parts.chart(spread_charts.histogram(frame, marks, snapshot.currency), "task-costs", "Agent tasks by cost")
 
 
 def _outcomes(snapshot: Snapshot, view: View) -> None:
@@ -184,7 +181,9 @@ def _outcomes(snapshot: Snapshot, view: View) -> None:
         for row in known.itertuples()
     ]
     parts.chart(
-        charts.bars(names, known["cost"].tolist(), fills, labels), "task-outcomes", "Cost of agent tasks by outcome"
+        part_charts.bars(names, known["cost"].tolist(), fills, labels),
+        "task-outcomes",
+        "Cost of agent tasks by outcome",
     )
     wasted = known.loc[[name not in (*ACCEPTED, "open") for name in names], "cost"].sum()
     total = known["cost"].sum()
@@ -213,10 +212,10 @@ def _agents(snapshot: Snapshot, view: View) -> None:
     frame = task_queries.by_agent(snapshot, view.filters)
     frame["accepted_share"] = frame["accepted_tasks"] / frame["tasks"]
     frame["cost_per_accepted"] = frame["cost_per_accepted"].astype(float)
-    parts.table(
+    table(
         frame,
         {
-            "agent": parts.named("Agent"),
+            "agent": named("Agent"),
             "teams": Column("Team"),
             "tasks": Column("Tasks", words.count),
             "cost": Column("Cost", lambda value: words.money(value, currency)),

@@ -3,9 +3,10 @@
 import pandas as pd
 import streamlit as st
 
-from dashboards import charts, parts, queries, theme, words
+from dashboards import parts, queries, theme, words
+from dashboards.charts import parts as part_charts
 from dashboards.filters import NOBODY, View
-from dashboards.parts import Column, measured
+from dashboards.tables import Column, bar, measured, named, share, table
 from warehouse.snapshot import Snapshot
 
 COST = (
@@ -68,7 +69,7 @@ def _treemap(snapshot: Snapshot, view: View) -> None:
         st.caption("No cost above zero.")
         return
     colours = theme.colours(queries.choices(snapshot)["team"])
-    figure = charts.treemap(frame, ("team", "app", "model"), colours, snapshot.currency)
+    figure = part_charts.treemap(frame, ("team", "app", "model"), colours, snapshot.currency)
     parts.chart(figure, "team-tree", "Inference cost by team, app and model")
     if unknown:
         st.caption(f"{unknown} combinations of unknown cost have no area.")
@@ -76,25 +77,26 @@ def _treemap(snapshot: Snapshot, view: View) -> None:
 
 def _teams(snapshot: Snapshot, view: View) -> None:
     parts.section("Teams", parts.against(view))
-    _table(snapshot, _rows(snapshot, view, ("team",)), {"team": parts.named("Team", "no team")}, "teams-table")
+    _table(snapshot, _rows(snapshot, view, ("team",)), {"team": named("Team", "no team")}, "teams-table")
 
 
 def _apps(snapshot: Snapshot, view: View, frame: pd.DataFrame) -> None:
     parts.section("Apps", "An app belongs to the team whose credential called.")
-    _table(snapshot, frame, {"app": parts.named("App", "no app"), "team": parts.named("Team", "no team")}, "apps-table")
+    _table(snapshot, frame, {"app": named("App", "no app"), "team": named("Team", "no team")}, "apps-table")
 
 
 def _table(snapshot: Snapshot, frame: pd.DataFrame, keys: dict[str, Column], key: str) -> None:
     currency = snapshot.currency
-    moved = {"change": Column("Change", lambda value: "new" if words.is_unknown(value) else words.change(value))}
-    parts.table(
+    moved = {"change": Column("Change", words.change, "inference cost against the period before", absent="new")}
+    by_app = "app" in keys
+    table(
         frame,
         {
             **keys,
             "inference_cost_usd": measured("inference_cost_usd", currency),
-            "share": Column("Share", is_share=True, help="of the inference cost shown"),
+            "share": share("Share", "of the inference cost shown"),
             **(moved if "change" in frame else {}),
-            "estimated_cost_usd": measured("estimated_cost_usd", currency, "of it estimated"),
+            **({} if by_app else {"estimated_cost_usd": measured("estimated_cost_usd", currency, "of it estimated")}),
             "fully_loaded_cost_usd": measured("fully_loaded_cost_usd", currency),
             "cost_per_mtok_usd": measured("cost_per_mtok_usd", currency, "per Mtok"),
             "cost_per_request_usd": measured("cost_per_request_usd", currency, "per request"),
@@ -102,7 +104,7 @@ def _table(snapshot: Snapshot, frame: pd.DataFrame, keys: dict[str, Column], key
             "requests": measured("requests", currency),
             "cache_hit_ratio": measured("cache_hit_ratio", currency, "Cache hits"),
             "retry_ratio": measured("retry_ratio", currency, "Retries"),
-            "error_ratio": measured("error_ratio", currency, "Errors"),
+            **({} if by_app else {"error_ratio": measured("error_ratio", currency, "Errors")}),
         },
         empty="Nobody.",
         key=key,
@@ -110,19 +112,12 @@ def _table(snapshot: Snapshot, frame: pd.DataFrame, keys: dict[str, Column], key
 
 
 def _days(snapshot: Snapshot, view: View) -> None:
-    title, control = st.columns([3, 2], vertical_alignment="bottom")
-    with title:
-        parts.section("Inference cost per day")
-    with control, st.container(horizontal=True, horizontal_alignment="right"):
-        by = parts.choose("Stack by", {"team": "By team", "app": "By app"}, "owner-stack")
+    by = parts.section_by("Inference cost per day", "Stack by", {"team": "By team", "app": "By app"}, "owner-stack")
     parts.cost_chart(snapshot, view, by, "team-days")
     st.caption("Solid is billed, hatched is estimated from the price book.")
 
 
 def _users(snapshot: Snapshot, view: View) -> None:
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
-    with left:
-        parts.section("Users")
     shown = view.without("model", "provider")
     teams = queries.table(snapshot, ("user_cost_usd",), ("team",), shown.filters).sort_values(
         "user_cost_usd", ascending=False
@@ -131,7 +126,8 @@ def _users(snapshot: Snapshot, view: View) -> None:
     if not options:
         st.caption("No usage cost in this choice.")
         return
-    with right:
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom", key="by-users"):
+        st.subheader("Users", anchor=False, width="content")
         picked = st.selectbox(
             "Team", options, key="users-of", bind="query-params", persist_state="session", label_visibility="collapsed"
         )
@@ -153,12 +149,12 @@ def _users(snapshot: Snapshot, view: View) -> None:
     frame["per_mtok"] = (frame["user_cost_usd"] / frame["user_tokens"] * 1e6).where(frame["user_tokens"] > 0)
     frame["per_request"] = (frame["user_cost_usd"] / frame["user_requests"]).where(frame["user_requests"] > 0)
     currency = snapshot.currency
-    parts.table(
+    table(
         frame,
         {
-            "user_id": parts.named("User"),
+            "user_id": named("User"),
             "user_cost_usd": measured("user_cost_usd", currency, "Usage cost"),
-            "share": Column("Share", is_share=True, help="of the team's usage cost"),
+            "share": bar("Share", "of the team's usage cost"),
             "user_requests": measured("user_requests", currency, "Requests"),
             "user_tokens": measured("user_tokens", currency, "Tokens"),
             "per_mtok": Column("per Mtok", lambda value: words.unit_money(value, currency)),

@@ -24,13 +24,14 @@ def symbol(currency: str) -> str:
 
 
 def money(value: Number, currency: str = "USD") -> str:
-    """An amount to the cent: $12,345.67. What is smaller than a cent keeps its first two digits."""
+    """An amount to the cent: $12,345.67. What is there and less than a cent is <$0.01, not nothing."""
     if is_unknown(value):
         return UNKNOWN
     assert value is not None
-    size = abs(value)
-    text = f"{size:,.2f}" if size == 0 or size >= Decimal("0.01") else _first_digits(float(size), 2)
-    return f"{MINUS if value < 0 and float(text.replace(',', '')) else ''}{symbol(currency)}{text}"
+    sign, size = (MINUS if value < 0 else ""), abs(value)
+    if 0 < size < Decimal("0.005"):
+        return f"{sign}<{symbol(currency)}0.01"
+    return f"{sign}{symbol(currency)}{size:,.2f}"
 
 
 def unit_money(value: Number, currency: str = "USD") -> str:
@@ -67,6 +68,8 @@ def share(value: Number) -> str:
     if is_unknown(value):
         return UNKNOWN
     percent = float(value) * 100  # type: ignore[arg-type]
+    if 0 < abs(percent) < 0.005:
+        return f"{MINUS if percent < 0 else ''}<0.01 %"
     return f"{percent:.{1 if percent == 0 or abs(percent) >= 0.95 else 2}f} %"
 
 
@@ -87,11 +90,16 @@ def signed_money(value: Number, currency: str = "USD") -> str:
 
 
 def milliseconds(value: Number) -> str:
-    """A latency: 563 ms, 38.3 s."""
+    """A latency: 563 ms, 38.3 s, 12 min."""
     if is_unknown(value):
         return UNKNOWN
     size = float(value)  # type: ignore[arg-type]
-    return f"{size:,.0f} ms" if size < 1000 else f"{size / 1000:.{1 if size < 100_000 else 0}f} s"
+    if size < 1000:
+        return f"{size:,.0f} ms"
+    if size < 100_000:
+        return f"{size / 1000:.1f} s"
+    seconds = round(size / 1000)
+    return f"{seconds // 60} min {seconds % 60:02d} s" if seconds < 3600 else duration(timedelta(seconds=seconds))
 
 
 def duration(value: timedelta | None) -> str:
@@ -108,13 +116,11 @@ def duration(value: timedelta | None) -> str:
     return f"{minutes // 1440} d {minutes % 1440 // 60} h"
 
 
-def exact(value: Decimal | None) -> str:
-    """Every decimal that is there, at least two, thousands apart."""
+def exact(value: Decimal | None, places: int = 18) -> str:
+    """Every decimal there is, so that points stand below each other; exactly nothing is 0."""
     if value is None:
         return UNKNOWN
-    text = f"{value:,f}"
-    whole, _, fraction = text.partition(".")
-    return f"{whole}.{fraction.rstrip('0').ljust(2, '0')}"
+    return f"{value:,.{places}f}" if value else "0"
 
 
 def of_measure(name: str, value: Number, currency: str = "USD") -> str:
@@ -151,6 +157,11 @@ def month(billing_period: str) -> str:
     if year.isdigit() and number.isdigit() and 1 <= int(number) <= 12:
         return f"{calendar.month_name[int(number)]} {year}"
     return billing_period
+
+
+def brief_instant(value: datetime) -> str:
+    """15 Nov 01:00"""
+    return f"{value.day} {calendar.month_abbr[value.month]} {value:%H:%M}"
 
 
 def instant(value: datetime) -> str:

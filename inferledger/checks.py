@@ -49,29 +49,58 @@ Checks = Iterator[Check]
 
 def run(configuration: Configuration, now: datetime) -> list[Check]:
     """Every check, in the order in which evidence flows."""
-    found = [*_config(configuration), *_credentials(configuration), *_sources(configuration), *_channels(configuration),
-             *_warehouse(configuration), *_operations(configuration, now)]  # fmt: skip
+    found = [
+        *_config(configuration),
+        *_credentials(configuration),
+        *_sources(configuration),
+        *_channels(configuration),
+        *_warehouse(configuration),
+        *_operations(configuration, now),
+    ]
     try:
         snapshot = jobs.snapshot(configuration, "doctor")
     except NothingPublished:
         remedy = "run `inferledger collect`, `inferledger attribute` and `inferledger publish`, or leave `inferledger run` running"
         return [*found, Check("snapshot", "published", "fail", "nothing has been published yet", remedy)]
-    return [*found, *_snapshot(snapshot, now), *_freshness(snapshot, now), *_rejected(snapshot), *_controls(snapshot),
-            *_unknown(snapshot)]  # fmt: skip
+    return [
+        *found,
+        *_snapshot(snapshot, now),
+        *_freshness(snapshot, now),
+        *_rejected(snapshot),
+        *_controls(snapshot),
+        *_unknown(snapshot),
+    ]
 
 
 def _config(configuration: Configuration) -> Checks:
-    yield Check("config", "file", "ok", f"{len(configuration.sources)} source(s), {len(configuration.owners)} owner rule(s)")
+    yield Check(
+        "config", "file", "ok", f"{len(configuration.sources)} source(s), {len(configuration.owners)} owner rule(s)"
+    )
     families = set(jobs.sources(configuration).values())
     if "billing" not in families:
-        yield Check("config", "bill", "warn", "no bill is configured, so every cost is an estimate",
-                    "add the cloud bill's export under `sources`, kind cur2")  # fmt: skip
+        yield Check(
+            "config",
+            "bill",
+            "warn",
+            "no bill is configured, so every cost is an estimate",
+            "add the cloud bill's export under `sources`, kind cur2",
+        )
     if "usage" not in families:
-        yield Check("config", "usage log", "warn", "no usage log is configured, so no cost can be attributed",
-                    "add a gateway log under `sources`, kind litellm or generic")  # fmt: skip
+        yield Check(
+            "config",
+            "usage log",
+            "warn",
+            "no usage log is configured, so no cost can be attributed",
+            "add a gateway log under `sources`, kind litellm or generic",
+        )
     if not configuration.owners:
-        yield Check("config", "owners", "warn", "no owner rule is configured, so no cost has a team",
-                    "add rules under `owners` that map claims, such as key_alias, to teams")  # fmt: skip
+        yield Check(
+            "config",
+            "owners",
+            "warn",
+            "no owner rule is configured, so no cost has a team",
+            "add rules under `owners` that map claims, such as key_alias, to teams",
+        )
 
 
 def _credentials(configuration: Configuration) -> Checks:
@@ -79,8 +108,13 @@ def _credentials(configuration: Configuration) -> Checks:
         if os.environ.get(variable, "").strip():
             yield Check("credentials", variable, "ok", f"set, for {key}")
         else:
-            yield Check("credentials", variable, "fail", f"not set, and {key} needs it",
-                        f"export {variable}=... for the process that runs inferledger")  # fmt: skip
+            yield Check(
+                "credentials",
+                variable,
+                "fail",
+                f"not set, and {key} needs it",
+                f"export {variable}=... for the process that runs inferledger",
+            )
 
 
 def _sources(configuration: Configuration) -> Checks:
@@ -93,8 +127,13 @@ def _sources(configuration: Configuration) -> Checks:
         if found:
             yield Check("sources", settings.name, "ok", f"{count(len(found))} object(s) at {settings.location}")
         else:
-            yield Check("sources", settings.name, "warn", f"nothing is at {settings.location}",
-                        "correct the source's `location`, or wait for the first delivery")  # fmt: skip
+            yield Check(
+                "sources",
+                settings.name,
+                "warn",
+                f"nothing is at {settings.location}",
+                "correct the source's `location`, or wait for the first delivery",
+            )
 
 
 def _channels(configuration: Configuration) -> Checks:
@@ -110,7 +149,9 @@ def _channels(configuration: Configuration) -> Checks:
 def _warehouse(configuration: Configuration) -> Checks:
     layout = configuration.layout
     if not layout.warehouse.exists():
-        yield Check("databases", "warehouse", "warn", f"{layout.warehouse} is not there yet", "run `inferledger collect`")
+        yield Check(
+            "databases", "warehouse", "warn", f"{layout.warehouse} is not there yet", "run `inferledger collect`"
+        )
         return
     if not os.access(layout.data, os.W_OK):
         yield Check("databases", "warehouse", "ok", "may only be read here")
@@ -127,7 +168,13 @@ def _warehouse(configuration: Configuration) -> Checks:
 
 def _operations(configuration: Configuration, now: datetime) -> Checks:
     if configuration.operations.url is None and not configuration.layout.operations.exists():
-        yield Check("databases", "operations", "warn", f"{configuration.layout.operations} is not there yet", "run `inferledger db upgrade`")
+        yield Check(
+            "databases",
+            "operations",
+            "warn",
+            f"{configuration.layout.operations} is not there yet",
+            "run `inferledger db upgrade`",
+        )
         return
     engine = connect(configuration.operations_url)
     shown = engine.url.render_as_string(hide_password=True)
@@ -141,8 +188,13 @@ def _operations(configuration: Configuration, now: datetime) -> Checks:
             yield from _jobs(operations.last_jobs(engine), now)
     except OperationalError as error:
         said = (str(error.orig).strip().splitlines() or ["no answer"])[0]
-        yield Check("databases", "operations", "fail", f"{shown}: {said}",
-                    "check operations.url, that it is up, and PGPASSWORD in the environment if it is PostgreSQL")  # fmt: skip
+        yield Check(
+            "databases",
+            "operations",
+            "fail",
+            f"{shown}: {said}",
+            "check operations.url, that it is up, and PGPASSWORD in the environment if it is PostgreSQL",
+        )
     finally:
         engine.dispose()
 
@@ -150,7 +202,13 @@ def _operations(configuration: Configuration, now: datetime) -> Checks:
 def _revision(name: str, stands_at: str | None, head: str) -> Check:
     if stands_at == head:
         return Check("databases", name, "ok", f"at revision {head}")
-    return Check("databases", name, "fail", f"at revision {stands_at or 'none'}, and {head} is needed", "run `inferledger db upgrade`")
+    return Check(
+        "databases",
+        name,
+        "fail",
+        f"at revision {stands_at or 'none'}, and {head} is needed",
+        "run `inferledger db upgrade`",
+    )
 
 
 def _outbox(problems: Sequence[str]) -> Checks:
@@ -158,18 +216,34 @@ def _outbox(problems: Sequence[str]) -> Checks:
         yield Check("outbox", "messages", "ok", "none is stuck")
     for problem in problems:
         what, _, remedy = problem.partition(". Look there; then ")
-        yield Check("outbox", "messages", "fail" if remedy else "warn", what.rstrip("."), remedy or "check the channel above")
+        yield Check(
+            "outbox", "messages", "fail" if remedy else "warn", what.rstrip("."), remedy or "check the channel above"
+        )
 
 
 def _jobs(runs: Sequence[operations.JobRun], now: datetime) -> Checks:
     for job in runs:
         began = f"began {job.started_at:%Y-%m-%d %H:%M} UTC"
         if job.status == "failed":
-            yield Check("jobs", job.job, "fail", f"failed ({began}): {job.detail}", "mend what it says; it is tried again on schedule")
+            yield Check(
+                "jobs",
+                job.job,
+                "fail",
+                f"failed ({began}): {job.detail}",
+                "mend what it says; it is tried again on schedule",
+            )
         elif job.status == "findings":
-            yield Check("jobs", job.job, "warn", f"{began}: {job.detail}", "mend what it says; it is tried again on schedule")
+            yield Check(
+                "jobs", job.job, "warn", f"{began}: {job.detail}", "mend what it says; it is tried again on schedule"
+            )
         elif job.status == "running" and now - job.started_at > STUCK_JOB:
-            yield Check("jobs", job.job, "warn", f"{began} and has not ended", "see whether `inferledger run` still runs; start it again")
+            yield Check(
+                "jobs",
+                job.job,
+                "warn",
+                f"{began} and has not ended",
+                "see whether `inferledger run` still runs; start it again",
+            )
         else:
             yield Check("jobs", job.job, "ok", f"{job.status}, {began}")
 
@@ -177,26 +251,49 @@ def _jobs(runs: Sequence[operations.JobRun], now: datetime) -> Checks:
 def _snapshot(snapshot: Snapshot, now: datetime) -> Checks:
     about = f"{snapshot.manifest_id[:8]} as of {snapshot.as_of:%Y-%m-%d %H:%M} UTC"
     if snapshot.held:
-        yield Check("snapshot", "published", "fail", f"{about}; a newer state is held back: {'; '.join(snapshot.held[:5])}",
-                    "report this as a defect; the published snapshot is the last good one")  # fmt: skip
+        yield Check(
+            "snapshot",
+            "published",
+            "fail",
+            f"{about}; a newer state is held back: {'; '.join(snapshot.held[:5])}",
+            "report this as a defect; the published snapshot is the last good one",
+        )
     elif now - snapshot.as_of > STALE_SNAPSHOT:
-        yield Check("snapshot", "published", "warn", f"{about}, {_age(now - snapshot.as_of)} ago",
-                    "leave `inferledger run` running, or run collect, attribute and publish by a timer")  # fmt: skip
+        yield Check(
+            "snapshot",
+            "published",
+            "warn",
+            f"{about}, {_age(now - snapshot.as_of)} ago",
+            "leave `inferledger run` running, or run collect, attribute and publish by a timer",
+        )
     else:
         yield Check("snapshot", "published", "ok", about)
 
 
 def _freshness(snapshot: Snapshot, now: datetime) -> Checks:
-    for row in snapshot.sql("SELECT source, kind, last_at, rows_loaded FROM source_state ORDER BY kind, source").to_pylist():
+    for row in snapshot.sql(
+        "SELECT source, kind, last_at, rows_loaded FROM source_state ORDER BY kind, source"
+    ).to_pylist():
         if row["kind"] not in STALE or row["last_at"] is None:
             continue
         last = row["last_at"].replace(tzinfo=UTC)
         about = f"{count(row['rows_loaded'])} rows, the latest of {last:%Y-%m-%d %H:%M} UTC"
         if last > now + timedelta(hours=1) and row["kind"] == "usage":
-            yield Check("freshness", row["source"], "warn", f"{about}, which is still to come", "set the clock of whoever writes that log")
+            yield Check(
+                "freshness",
+                row["source"],
+                "warn",
+                f"{about}, which is still to come",
+                "set the clock of whoever writes that log",
+            )
         elif now - last > STALE[row["kind"]]:
-            yield Check("freshness", row["source"], "warn", f"{about}, {_age(now - last)} ago",
-                        "see whether its files still arrive, and run `inferledger collect`")  # fmt: skip
+            yield Check(
+                "freshness",
+                row["source"],
+                "warn",
+                f"{about}, {_age(now - last)} ago",
+                "see whether its files still arrive, and run `inferledger collect`",
+            )
         else:
             yield Check("freshness", row["source"], "ok", about)
 
@@ -211,41 +308,77 @@ def _rejected(snapshot: Snapshot) -> Checks:
     for row in rows:
         where = row["example_location"] + (f" line {row['example_line']}" if row["example_line"] is not None else "")
         about = f" ({row['detail']})" if row["detail"] else ""
-        yield Check("rows", row["source"], "warn" if row["loaded"] else "fail",
-                    f"{count(row['rows'])} refused as {row['reason']}{about}, e.g. {where}",
-                    "mend what writes them and deliver the file anew; the others are loaded")  # fmt: skip
+        yield Check(
+            "rows",
+            row["source"],
+            "warn" if row["loaded"] else "fail",
+            f"{count(row['rows'])} refused as {row['reason']}{about}, e.g. {where}",
+            "mend what writes them and deliver the file anew; the others are loaded",
+        )
 
 
 def _controls(snapshot: Snapshot) -> Checks:
-    wrong = snapshot.sql("SELECT name, subject, lhs, rhs, difference FROM control WHERE NOT ok ORDER BY ALL").to_pylist()
+    wrong = snapshot.sql(
+        "SELECT name, subject, lhs, rhs, difference FROM control WHERE NOT ok ORDER BY ALL"
+    ).to_pylist()
     for row in wrong:
-        yield Check("controls", row["name"], "fail", f"{row['subject']}: {row['lhs']} is not {row['rhs']}", "report this as a defect")
-    balances = snapshot.sql("SELECT billing_period, currency, cost_basis, difference_usd FROM balance ORDER BY ALL").to_pylist()
+        yield Check(
+            "controls",
+            row["name"],
+            "fail",
+            f"{row['subject']}: {row['lhs']} is not {row['rhs']}",
+            "report this as a defect",
+        )
+    balances = snapshot.sql(
+        "SELECT billing_period, currency, cost_basis, difference_usd FROM balance ORDER BY ALL"
+    ).to_pylist()
     for row in balances:
         if row["difference_usd"]:
-            yield Check("controls", f"bill of {row['billing_period']}", "fail",
-                        f"{row['cost_basis']} in {row['currency']}: {row['difference_usd']} is missing from the ledger",
-                        "report this as a defect")  # fmt: skip
+            yield Check(
+                "controls",
+                f"bill of {row['billing_period']}",
+                "fail",
+                f"{row['cost_basis']} in {row['currency']}: {row['difference_usd']} is missing from the ledger",
+                "report this as a defect",
+            )
     if not wrong and not any(row["difference_usd"] for row in balances):
         held = snapshot.sql("SELECT count(*) AS controls FROM control").to_pylist()[0]["controls"]
-        yield Check("controls", "books", "ok", f"{count(held)} controls hold; {count(len(balances))} balance(s) are exact")
+        yield Check(
+            "controls", "books", "ok", f"{count(held)} controls hold; {count(len(balances))} balance(s) are exact"
+        )
 
 
 def _unknown(snapshot: Snapshot) -> Checks:
     by_model = measures.table(snapshot, ["unpriced_tokens", "unknown_cost_tokens"], ("model",)).to_pylist()
     unpriced = [row for row in by_model if row["unpriced_tokens"] or row["unknown_cost_tokens"]]
     for row in unpriced:
-        yield Check("prices", row["model"] or "(unknown model)", "warn",
-                    f"{mtok(row['unpriced_tokens'])} tokens have no price; the cost of {mtok(row['unknown_cost_tokens'])} is unknown",
-                    "add the model under prices.contract, or an alias under models.aliases")  # fmt: skip
+        yield Check(
+            "prices",
+            row["model"] or "(unknown model)",
+            "warn",
+            f"{mtok(row['unpriced_tokens'])} tokens have no price; the cost of {mtok(row['unknown_cost_tokens'])} is unknown",
+            "add the model under prices.contract, or an alias under models.aliases",
+        )
     if not unpriced:
         yield Check("prices", "models", "ok", "every logged model has a price")
-    figures = measures.table(snapshot, ["unattributed_share", "unattributed_cost_usd", "ownerless_share", "ownerless_cost_usd"])
+    figures = measures.table(
+        snapshot, ["unattributed_share", "unattributed_cost_usd", "ownerless_share", "ownerless_cost_usd"]
+    )
     row = figures.to_pylist()[0]
-    yield _share("unattributed", row["unattributed_share"], row["unattributed_cost_usd"], snapshot.currency,
-                 "see the page Reconciliation: which account, model or region has no usage log")  # fmt: skip
-    yield _share("without a team", row["ownerless_share"], row["ownerless_cost_usd"], snapshot.currency,
-                 "see the page Teams and apps for claims that no rule knows, and add rules under `owners`")  # fmt: skip
+    yield _share(
+        "unattributed",
+        row["unattributed_share"],
+        row["unattributed_cost_usd"],
+        snapshot.currency,
+        "see the page Reconciliation: which account, model or region has no usage log",
+    )
+    yield _share(
+        "without a team",
+        row["ownerless_share"],
+        row["ownerless_cost_usd"],
+        snapshot.currency,
+        "see the page Teams and apps for claims that no rule knows, and add rules under `owners`",
+    )
 
 
 def _share(what: str, share: float | None, cost: Decimal | None, currency: str, remedy: str) -> Check:

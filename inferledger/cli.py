@@ -1,6 +1,7 @@
 """The command line: one entry point, one place where errors become messages and exit codes."""
 
 import errno
+import logging
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +9,21 @@ import typer
 from typer.core import TyperGroup
 
 from inferledger import options
-from inferledger.commands import alerts, attribute, collect, dashboard, db, demo, doctor, explain, init, publish, report, run, summary
+from inferledger.commands import (
+    alerts,
+    attribute,
+    collect,
+    dashboard,
+    db,
+    demo,
+    doctor,
+    explain,
+    init,
+    publish,
+    report,
+    run,
+    summary,
+)
 from inferledger.console import err
 from inferledger.defects import write_log
 from inferledger.exits import MEANING, ExitCode, explained
@@ -43,8 +58,9 @@ def report_error(error: BaseException) -> ExitCode:
     err().print(
         f"Something went wrong inside InferLedger ({type(error).__name__}). What was committed stays as it is.\n"
         f"The details are in {log}; please report them.",
-        style="red", markup=False,
-    )  # fmt: skip
+        style="red",
+        markup=False,
+    )
     return ExitCode.DEFECT
 
 
@@ -62,9 +78,13 @@ app = typer.Typer(
 
 @app.callback()
 def _root(
-    config: Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file, for every command.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration file, for every command.")
+    ] = None,
 ) -> None:
     options.state().named = config
+    # What libraries warn of is told by the commands themselves; `run` writes a log of its own.
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 for _module in (demo, init, collect, attribute, publish, run, summary, explain, report, alerts, dashboard, db, doctor):

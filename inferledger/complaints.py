@@ -105,7 +105,9 @@ def _say(error: ErrorDetails, place: _Place) -> tuple[str, str]:
         expected = str(context.get("expected") or context.get("expected_tags"))
         known = [word.strip().strip("'") for word in expected.replace(" or ", ", ").split(",")]
         written = str(context.get("tag") or error["input"])
-        where = f"`{context['discriminator'].strip(chr(39))}: {written}`" if "discriminator" in context else f"`{written}`"
+        where = (
+            f"`{context['discriminator'].strip(chr(39))}: {written}`" if "discriminator" in context else f"`{written}`"
+        )
         return f"{where} is not known", f"write one of {', '.join(known)}{meant(written, known)}"
     if kind == "union_tag_not_found":
         key = context["discriminator"].strip("'")
@@ -119,11 +121,21 @@ def _say(error: ErrorDetails, place: _Place) -> tuple[str, str]:
 def _wrong_value(error: ErrorDetails, place: _Place) -> tuple[str, str]:
     family = error["type"].split("_")[0]
     written = error["input"]
-    if family == "string" and error["type"] == "string_type" and isinstance(written, int | float) and not isinstance(written, bool):
+    if (
+        family == "string"
+        and error["type"] == "string_type"
+        and isinstance(written, int | float)
+        and not isinstance(written, bool)
+    ):
         return f"{written} is a number, and text belongs here", f'write it in quotes: "{written}"'
     if error["type"].endswith(("_type", "_parsing", "_from_date_parsing")) and family in WANTED:
-        shown = "nothing" if written is None else "a list" if isinstance(written, list | tuple) else (
-            "`key: value` lines" if isinstance(written, dict) else f"`{written}`")
+        shown = (
+            "nothing"
+            if written is None
+            else "a list"
+            if isinstance(written, list | tuple)
+            else ("`key: value` lines" if isinstance(written, dict) else f"`{written}`")
+        )
         return f"{WANTED[family]}, not {shown}", _described(place)
     if error["type"] == "string_pattern_mismatch":
         pattern = error.get("ctx", {}).get("pattern")
@@ -136,15 +148,23 @@ def _wrong_value(error: ErrorDetails, place: _Place) -> tuple[str, str]:
 
 def _described(place: _Place) -> str:
     field = place.field()
-    return f"correct the value ({field.description})" if field is not None and field.description else "correct the value"
+    return (
+        f"correct the value ({field.description})" if field is not None and field.description else "correct the value"
+    )
 
 
 def _other_key(word: str, value: object, place: _Place) -> str:
     known = place.known()
     if suggestion := meant(word, known):
         return f"correct it{suggestion}"
-    homes = [(key, fields(inner)[word].annotation) for kind in place.parents if is_model(kind)
-             for key, field in fields(kind).items() for inner in _models(field.annotation) if word in fields(inner)]
+    homes = [
+        (key, fields(inner)[word].annotation)
+        for kind in place.parents
+        if is_model(kind)
+        for key, field in fields(kind).items()
+        for inner in _models(field.annotation)
+        if word in fields(inner)
+    ]
     fitting = [key for key, annotation in homes if (get_origin(annotation) is dict) == isinstance(value, dict)]
     if fitting:
         return f"move it under `{fitting[0]}` (did you mean `{fitting[0]}.{word}`?)"
@@ -192,13 +212,22 @@ def _inside(annotation: Any, element: str | int) -> list[Any]:
 
 def _literals(model: type[BaseModel]) -> set[object]:
     """The words by which a union tells this model from others."""
-    return {word for field in model.model_fields.values() if get_origin(field.annotation) is Literal
-            for word in get_args(field.annotation)}
+    return {
+        word
+        for field in model.model_fields.values()
+        if get_origin(field.annotation) is Literal
+        for word in get_args(field.annotation)
+    }
 
 
 def _tags(kinds: Sequence[Any], key: str) -> list[str]:
-    found = [word for kind in kinds for model in _models(kind) if key in model.model_fields
-             for word in get_args(model.model_fields[key].annotation)]
+    found = [
+        word
+        for kind in kinds
+        for model in _models(kind)
+        if key in model.model_fields
+        for word in get_args(model.model_fields[key].annotation)
+    ]
     return sorted(str(word) for word in found)
 
 

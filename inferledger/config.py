@@ -8,19 +8,22 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import get_args
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from alerts.settings import AlertSettings
+from alerts.settings import AlertSettings, Dimension
 from collector.settings import CollectorSettings
+from dashboards.settings import DashboardSettings
 from delivery.settings import DeliverySettings
 from inferledger import complaints, yaml_file
 from inferledger.schedule import ScheduleSettings
 from inferledger.yaml_file import ConfigError, Problem, YamlFile
+from reports.settings import DEFAULT_REPORTS, Reports
 from warehouse.engine import Layout
-from warehouse.measures import MEASURES
+from warehouse.measures import COMPONENTS, DIMENSIONS, MEASURES
 from warehouse.settings import Settings, WarehouseSettings
 
 FILE_NAME = "inferledger.yaml"
@@ -45,9 +48,13 @@ class OperationsSettings(Settings):
         except ArgumentError as error:
             raise ValueError("this is no database URL; write sqlite:///PATH or postgresql://HOST/DATABASE") from error
         if url.get_backend_name() not in ("sqlite", "postgresql", "postgres"):
-            raise ValueError(f"`{url.get_backend_name()}` is not supported; write sqlite:///PATH or postgresql://HOST/DATABASE")
+            raise ValueError(
+                f"`{url.get_backend_name()}` is not supported; write sqlite:///PATH or postgresql://HOST/DATABASE"
+            )
         if url.password:
-            raise ValueError("a password does not belong in this file; leave it out and set PGPASSWORD in the environment")
+            raise ValueError(
+                "a password does not belong in this file; leave it out and set PGPASSWORD in the environment"
+            )
         base = (info.context or {}).get("base")
         if url.get_backend_name() == "sqlite" and url.database and base is not None:
             return f"sqlite:///{(Path(base) / Path(url.database).expanduser()).resolve()}"
@@ -61,7 +68,9 @@ class Configuration(WarehouseSettings, CollectorSettings):
     operations: OperationsSettings = OperationsSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     alerts: AlertSettings = AlertSettings()
+    reports: Reports = Field(DEFAULT_REPORTS, description="`[]` is none")
     delivery: DeliverySettings = DeliverySettings()
+    dashboard: DashboardSettings = DashboardSettings()
 
     @field_validator("data")
     @classmethod
@@ -101,7 +110,9 @@ def load(path: Path) -> Configuration:
     """Read and validate a configuration file; raises ConfigError naming everything that is wrong with it."""
     name = str(path)
     if not path.exists():
-        remedy = "`inferledger init` writes one; or correct --config" + (f" or {VARIABLE}" if os.environ.get(VARIABLE) else "")
+        remedy = "`inferledger init` writes one; or correct --config" + (
+            f" or {VARIABLE}" if os.environ.get(VARIABLE) else ""
+        )
         raise ConfigError((Problem(name, 1, "", "there is no such file", remedy),))
     file = yaml_file.read(path, name)
     problems = list(file.problems)
@@ -117,21 +128,37 @@ def load(path: Path) -> Configuration:
 
 
 def _across_rooms(file: YamlFile, configuration: Configuration) -> Iterator[Problem]:
-    """What one room names and another one has: channels and measures."""
-    channels = list(configuration.delivery.channels)
-    alerts = configuration.alerts
-    named = [(("alerts", "channels", number), channel) for number, channel in enumerate(alerts.channels)]
-    for number, rule in enumerate(alerts.rules):
-        named += [(("alerts", "rules", number, "channels", place), channel)
-                  for place, channel in enumerate(rule.channels or ())]  # fmt: skip
-        if rule.measure not in MEASURES:
+    """What one room names and another one has: measures, dimensions and channels."""
+    for number, rule in enumerate(configuration.alerts.rules):
+        loc: complaints.Loc = ("alerts", "rules", number)
+        measure = MEASURES.get(rule.measure)
+        if measure is None:
             known = list(MEASURES)
-            remedy = "write a measure that docs/measures.md lists" if not complaints.meant(rule.measure, known) else (
-                f"correct it{complaints.meant(rule.measure, known)}")
-            yield complaints.at(file, ("alerts", "rules", number, "measure"), f"there is no measure `{rule.measure}`", remedy)
-    for loc, channel in named:
+            remedy = f"correct it{complaints.meant(rule.measure, known)}; known are {', '.join(known)}"
+            yield complaints.at(file, (*loc, "measure"), f"there is no measure `{rule.measure}`", remedy)
+            continue
+        for part in (measure.numerator, measure.denominator):
+            mart = COMPONENTS[part].mart if part else "cost_day"
+            wrong = [name for name in rule.by if name not in DIMENSIONS[mart]]
+            if wrong:
+                fitting = [name for name in get_args(Dimension) if name in DIMENSIONS[mart]]
+                remedy = f"write some of {', '.join(fitting)}" if fitting else "leave `by` out"
+                yield complaints.at(file, (*loc, "by"), f"`{rule.measure}` cannot be split by {wrong[0]}", remedy)
+    channels = list(configuration.delivery.channels)
+    for loc, channel in _named_channels(configuration):
         if channel not in channels:
             yield complaints.at(file, loc, f"there is no channel `{channel}`", _channel_remedy(channel, channels))
+
+
+def _named_channels(configuration: Configuration) -> Iterator[tuple[complaints.Loc, str]]:
+    for place, channel in enumerate(configuration.alerts.channels):
+        yield ("alerts", "channels", place), channel
+    for number, rule in enumerate(configuration.alerts.rules):
+        for place, channel in enumerate(rule.channels or ()):
+            yield ("alerts", "rules", number, "channels", place), channel
+    for number, report in enumerate(configuration.reports):
+        for place, channel in enumerate(report.channels):
+            yield ("reports", number, "channels", place), channel
 
 
 def _channel_remedy(channel: str, channels: list[str]) -> str:

@@ -21,7 +21,9 @@ def out() -> Console:
 
 def err() -> Console:
     """Standard error."""
-    return Console(file=sys.stderr, width=None if sys.stderr.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False, soft_wrap=True)
+    return Console(
+        file=sys.stderr, width=None if sys.stderr.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False, soft_wrap=True
+    )
 
 
 def print_json(value: object) -> None:
@@ -51,8 +53,14 @@ def spinner(title: str) -> Iterator[Callable[[str], None]]:
 def batches() -> Iterator[Callable[[Step], None]]:
     """A bar a source, moved by the batches it loads; nothing where standard error is no terminal."""
     console = err()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-               TextColumn("[dim]{task.fields[detail]}"))  # fmt: skip
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("[dim]{task.fields[detail]}"),
+    )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         known = {"": bars.add_task("collecting", total=None, detail="")}
 

@@ -62,9 +62,17 @@ class Daemon:
             expression = getattr(self.configuration.schedule, name)
             if expression is not None:
                 # Jobs that are due together are run in the order of their ids.
-                scheduler.add_job(self.perform, CronTrigger.from_crontab(expression, timezone=zone), args=(name,),
-                                  id=f"{number}-{name}", name=name, next_run_time=start)  # fmt: skip
-        log.info("running: %s", ", ".join(f"{name} {getattr(self.configuration.schedule, name) or 'never'}" for name in WORK))
+                scheduler.add_job(
+                    self.perform,
+                    CronTrigger.from_crontab(expression, timezone=zone),
+                    args=(name,),
+                    id=f"{number}-{name}",
+                    name=name,
+                    next_run_time=start,
+                )
+        log.info(
+            "running: %s", ", ".join(f"{name} {getattr(self.configuration.schedule, name) or 'never'}" for name in WORK)
+        )
         scheduler.start()
         with self._one_at_a_time:
             log.info("ended")
@@ -97,7 +105,9 @@ class Daemon:
     def _run(self, name: str) -> Outcome:
         try:
             problems, detail = WORK[name](self.configuration, self.say)
-            return Outcome(name, "findings" if problems else "ok", "; ".join([*problems, detail] if detail else problems))
+            return Outcome(
+                name, "findings" if problems else "ok", "; ".join([*problems, detail] if detail else problems)
+            )
         except Stopped:
             return Outcome(name, "stopped", "ended at a safe place")
         except Exception as error:  # the next job, and the next round, must come whatever one job does
@@ -105,7 +115,9 @@ class Daemon:
             if known is not None:
                 return Outcome(name, "failed", known[1])
             log.error("defect in %s:\n%s", name, description(error))
-            return Outcome(name, "failed", f"a defect of InferLedger ({type(error).__name__}), please report it with the log")
+            return Outcome(
+                name, "failed", f"a defect of InferLedger ({type(error).__name__}), please report it with the log"
+            )
 
     def _noted_begin(self, name: str) -> str | None:
         if name == "deliver":
@@ -154,12 +166,19 @@ def _publish(configuration: Configuration, say: Callable[[object], None]) -> tup
 def _alert(configuration: Configuration, _: Callable[[object], None]) -> tuple[Problems, str]:
     done = jobs.alert(configuration)
     return [*done.evaluation.problems, *done.delivery.problems], (
-        f"{len(done.evaluation.firing)} firing, {done.evaluation.messages} new messages, {done.delivery.sent} sent")
+        f"{len(done.evaluation.firing)} firing, {done.evaluation.messages} new messages, {done.delivery.sent} sent"
+    )
 
 
 def _report(configuration: Configuration, _: Callable[[object], None]) -> tuple[Problems, str]:
-    made, problems = jobs.report_due(configuration)
-    return problems, ", ".join(made)
+    done = jobs.report(configuration)
+    made = [
+        f"{run.report} {page.day} {page.outcome}"
+        for run in done.runs
+        for page in run.pages
+        if page.messages or page.outcome != "known"
+    ]
+    return done.problems, ", ".join(made)
 
 
 def _deliver(configuration: Configuration, _: Callable[[object], None]) -> tuple[Problems, str]:

@@ -16,7 +16,9 @@ def write_log(error: BaseException, data: Path | None) -> Path:
     """Write a traceback to the data folder (or the system's temporary one); the file's path."""
     folder = data if data is not None and data.is_dir() else Path(tempfile.gettempdir())
     path = folder / f"inferledger-defect-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.log"
-    path.write_text(f"inferledger {version('inferledger')}, {datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}\n{description(error)}")
+    path.write_text(
+        f"inferledger {version('inferledger')}, {datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}\n{description(error)}"
+    )
     return path
 
 
@@ -27,7 +29,10 @@ def description(error: BaseException) -> str:
     while each is not None and each not in chain:
         chain.append(each)
         each = each.__cause__ or each.__context__
-    return "\n".join(f"{''.join(traceback.format_tb(each.__traceback__))}{type(each).__name__}: {_said(each)}\n" for each in reversed(chain))
+    return "\n".join(
+        f"{''.join(traceback.format_tb(each.__traceback__))}{type(each).__name__}: {_said(each)}\n"
+        for each in reversed(chain)
+    )
 
 
 def _said(error: BaseException) -> str:

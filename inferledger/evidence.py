@@ -39,4 +39,7 @@ def revision(connection: duckdb.DuckDBPyConnection) -> str | None:
 
 
 def _tables(connection: duckdb.DuckDBPyConnection) -> set[str]:
-    return {str(row[0]) for row in connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()}
+    return {
+        str(row[0])
+        for row in connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
+    }

@@ -104,7 +104,10 @@ def explained(error: BaseException) -> tuple[ExitCode, str] | None:
             "Another program has the warehouse file open. Close it (a DuckDB shell, a notebook), and run this again."
         )
     if isinstance(error, duckdb.OutOfMemoryException):
-        return ExitCode.UNREACHABLE, "The engine ran out of memory. Raise engine.memory_limit, or make room on the disk."
+        return (
+            ExitCode.UNREACHABLE,
+            "The engine ran out of memory. Raise engine.memory_limit, or make room on the disk.",
+        )
     for kind, code in _CODES:
         if isinstance(error, kind):
             return code, _message(error)

@@ -38,8 +38,7 @@ def explain(snapshot: Snapshot, where: Filters, limit: int = 10) -> Facts:
     if where.task_id:
         if where.chosen().keys() - {"task_id"}:
             raise UsageError("A task is explained by itself: give --task without other filters than days.")
-        if not snapshot.sql("SELECT 1 FROM task_cost WHERE task_id = ? LIMIT 1", [where.task_id[0]]).num_rows:
-            raise UsageError(f"No task `{where.task_id[0]}` is known. `inferledger summary` lists the dearest.")
+        where = replace(where, task_id=(_task(snapshot, str(where.task_id[0])),))
     chosen = _conditions(snapshot, where)
     postings = _task_postings(snapshot, where) if where.task_id else _postings(snapshot, chosen)
     cells = _task_cells(snapshot, where) if where.task_id else _cells(snapshot, chosen)
@@ -50,8 +49,11 @@ def explain(snapshot: Snapshot, where: Filters, limit: int = 10) -> Facts:
         own = [line for line in lines if all(line[key] == bucket[key] for key in LINE_KEY)]
         _close(bucket, own, limit)
     return {
-        "question": {"first_day": _day(where.first_day), "last_day": _day(where.last_day),
-                     **{name: list(values) for name, values in where.chosen().items()}},
+        "question": {
+            "first_day": _day(where.first_day),
+            "last_day": _day(where.last_day),
+            **{name: list(values) for name, values in where.chosen().items()},
+        },
         "currency": snapshot.currency,
         "as_of": snapshot.as_of.isoformat(),
         "zone": snapshot.zone,
@@ -59,10 +61,25 @@ def explain(snapshot: Snapshot, where: Filters, limit: int = 10) -> Facts:
         "total": _total(postings),
         "postings": [_money(row) for row in _folded(postings, limit)],
         "buckets": [_money(bucket) for bucket in shown],
-        "buckets_more": _money(_more(buckets[len(shown):])),
+        "buckets_more": _money(_more(buckets[len(shown) :])),
         "other_lines": [_money(row) for row in _other_lines(snapshot, postings, where)],
         "records": _records(snapshot, where, postings, limit),
-    }  # fmt: skip
+    }
+
+
+def _task(snapshot: Snapshot, named: str) -> str:
+    """The task of that id, or the only one whose id begins so."""
+    rows = snapshot.sql(
+        "SELECT DISTINCT task_id FROM task_cost WHERE starts_with(task_id, ?) ORDER BY task_id LIMIT 6", [named]
+    )
+    found = [str(task) for task in rows.column("task_id").to_pylist()]
+    if named in found or len(found) == 1:
+        return named if named in found else found[0]
+    if found:
+        raise UsageError(
+            f"Several tasks begin with `{named}`: {', '.join(found[:5])}{', ...' if len(found) > 5 else ''}. Write more of it."
+        )
+    raise UsageError(f"No task `{named}` is known. `inferledger summary` lists the dearest.")
 
 
 def _conditions(snapshot: Snapshot, where: Filters) -> Condition:
@@ -81,7 +98,8 @@ def _filter(where: Filters, prefix: str = "") -> Condition:
     for name, values in where.chosen().items():
         known = [value for value in values if value is not None]
         either = ([f"{prefix}{name} IN ({', '.join('?' * len(known))})"] if known else []) + (
-            [f"{prefix}{name} IS NULL"] if None in values else [])  # fmt: skip
+            [f"{prefix}{name} IS NULL"] if None in values else []
+        )
         parts.append(f"({' OR '.join(either)})")
         bound += known
     return Condition(" AND ".join(parts), tuple(bound))
@@ -161,11 +179,25 @@ def _task_postings(snapshot: Snapshot, where: Filters) -> list[Facts]:
     for basis, column in (("billed", "effective"), ("estimated", "estimated")):
         mine = [row for row in rows if row["basis"] == basis]
         rest = int(exact_total[column] or 0) - sum(row["effective_nano"] or 0 for row in mine)
-        rest_billed = int(exact_total["billed"] or 0) - sum(row["billed_nano"] or 0 for row in mine) if basis == "billed" else rest
+        rest_billed = (
+            int(exact_total["billed"] or 0) - sum(row["billed_nano"] or 0 for row in mine)
+            if basis == "billed"
+            else rest
+        )
         if rest or rest_billed:
             blank: Facts = dict.fromkeys(rows[0]) if rows else {}
-            rows.append({**blank, "kind": "usage", "basis": basis, "method": "difference", "reason": "its calls against the mean of their hours",
-                         "tokens": 0, "effective_nano": rest, "billed_nano": rest_billed})  # fmt: skip
+            rows.append(
+                {
+                    **blank,
+                    "kind": "usage",
+                    "basis": basis,
+                    "method": "difference",
+                    "reason": "its calls against the mean of their hours",
+                    "tokens": 0,
+                    "effective_nano": rest,
+                    "billed_nano": rest_billed,
+                }
+            )
     return rows
 
 
@@ -193,32 +225,45 @@ def _buckets(snapshot: Snapshot, cells: Sequence[Facts]) -> list[Facts]:
     if not cells:
         return []
     days = sorted({cell["day"] for cell in cells})
-    everyone = {_key(row, KEY): row for row in snapshot.sql(
-        f"""
+    everyone = {
+        _key(row, KEY): row
+        for row in snapshot.sql(
+            f"""
         SELECT {", ".join(KEY)}, CAST(sum(effective_nano) AS BIGINT) AS effective_nano,
             CAST(sum(CASE WHEN kind = 'usage' THEN effective_nano ELSE 0 END) AS BIGINT) AS usage_nano
         FROM cost_day WHERE {BUCKETED} AND currency = ? AND day BETWEEN ? AND ? GROUP BY ALL
         """,
-        [snapshot.currency, days[0], days[-1]]).to_pylist()}  # fmt: skip
-    matched = {_key(row, KEY): row for row in snapshot.sql(
-        f"""
+            [snapshot.currency, days[0], days[-1]],
+        ).to_pylist()
+    }
+    matched = {
+        _key(row, KEY): row
+        for row in snapshot.sql(
+            f"""
         SELECT {", ".join(KEY)}, CAST(sum(bill_tokens) AS BIGINT) AS bill_tokens, CAST(sum(event_tokens) AS BIGINT) AS event_tokens,
             CAST(sum(missing_tokens) AS BIGINT) AS missing_tokens, CAST(sum(variance_tokens) AS BIGINT) AS variance_tokens
         FROM match_day WHERE day BETWEEN ? AND ? GROUP BY ALL
         """,
-        [days[0], days[-1]]).to_pylist()}  # fmt: skip
+            [days[0], days[-1]],
+        ).to_pylist()
+    }
     found = []
     for cell in cells:
         every, match = everyone[_key(cell, KEY)], matched.get(_key(cell, KEY), {})
-        found.append({
-            **{key: cell[key] for key in KEY},
-            "bill_tokens": match.get("bill_tokens"), "logged_tokens": match.get("event_tokens"),
-            "not_billed_yet_tokens": match.get("missing_tokens"), "never_billed_tokens": match.get("variance_tokens"),
-            "selected_tokens": cell["tokens"], "selected_nano": cell["effective_nano"],
-            "others_nano": every["usage_nano"] - (cell["effective_nano"] - cell["unattributed_nano"]),
-            "unattributed_nano": every["effective_nano"] - every["usage_nano"] - cell["unattributed_nano"],
-            "posted_nano": every["effective_nano"],
-        })  # fmt: skip
+        found.append(
+            {
+                **{key: cell[key] for key in KEY},
+                "bill_tokens": match.get("bill_tokens"),
+                "logged_tokens": match.get("event_tokens"),
+                "not_billed_yet_tokens": match.get("missing_tokens"),
+                "never_billed_tokens": match.get("variance_tokens"),
+                "selected_tokens": cell["tokens"],
+                "selected_nano": cell["effective_nano"],
+                "others_nano": every["usage_nano"] - (cell["effective_nano"] - cell["unattributed_nano"]),
+                "unattributed_nano": every["effective_nano"] - every["usage_nano"] - cell["unattributed_nano"],
+                "posted_nano": every["effective_nano"],
+            }
+        )
     return found
 
 
@@ -235,9 +280,15 @@ def _lines(snapshot: Snapshot, buckets: Sequence[Facts]) -> list[Facts]:
         FROM bill_bucket
         WHERE currency = ? AND day BETWEEN ? AND ? AND tokens IS NOT NULL AND token_class IS NOT NULL AND charge_period_start < ?
           AND model IN (SELECT unnest(?::VARCHAR[]))
-        ORDER BY day, charge_period_start, line_item_id, line_digest
+        ORDER BY effective_nano DESC, charge_period_start, line_item_id, line_digest
         """,
-        [snapshot.currency, days[0], days[-1], snapshot.as_of.replace(tzinfo=None), sorted({bucket["model"] for bucket in buckets})],
+        [
+            snapshot.currency,
+            days[0],
+            days[-1],
+            snapshot.as_of.replace(tzinfo=None),
+            sorted({bucket["model"] for bucket in buckets}),
+        ],
     ).to_pylist()
     return [row for row in rows if _key(row, LINE_KEY) in wanted]
 
@@ -247,17 +298,25 @@ def _close(bucket: Facts, lines: Sequence[Facts], limit: int) -> None:
     total = sum(line["effective_nano"] for line in lines)
     bucket["bill_nano"] = total
     bucket["other_days_nano"] = total - bucket["posted_nano"]
-    bucket["rate_per_mtok"] = None if not bucket["bill_tokens"] else exact(
-        round(Decimal(total) / bucket["bill_tokens"] / 1000, 9))  # fmt: skip
+    bucket["rate_per_mtok"] = (
+        None if not bucket["bill_tokens"] else exact(round(Decimal(total) / bucket["bill_tokens"] / 1000, 9))
+    )
     shown = _head(lines, limit)
-    bucket["lines"] = [_money({**line, "charge_period_start": line["charge_period_start"].isoformat()}) for line in shown]
-    bucket["lines_more"] = _money(_more(lines[len(shown):]))
+    bucket["lines"] = [
+        _money({**line, "charge_period_start": line["charge_period_start"].isoformat()}) for line in shown
+    ]
+    bucket["lines_more"] = _money(_more(lines[len(shown) :]))
 
 
 def _other_lines(snapshot: Snapshot, postings: Sequence[Facts], where: Filters) -> list[Facts]:
     """For postings that come from whole lines or are shared by day: the bill by service and category, as loaded."""
-    services = sorted({row["service_name"] for row in postings
-                       if row["method"] in ("bill_line", "by_day_usage") and row["service_name"]})  # fmt: skip
+    services = sorted(
+        {
+            row["service_name"]
+            for row in postings
+            if row["method"] in ("bill_line", "by_day_usage") and row["service_name"]
+        }
+    )
     if not services:
         return []
     days = _filter(Filters(first_day=where.first_day, last_day=where.last_day))
@@ -298,12 +357,31 @@ def _records(snapshot: Snapshot, where: Filters, postings: Sequence[Facts], limi
         if row["kind"] == "usage" and row["token_class"]:
             cell = posted.setdefault(row["token_class"], {"billed": 0, "estimated": 0})
             cell[row["basis"]] += row["tokens"]
-    classes = [{"token_class": name, "logged": totals[name], **posted.get(name, {"billed": 0, "estimated": 0}),
-                "never_billed": totals[name] - sum(posted.get(name, {}).values())}
-               for name in CLASSES if totals[name] or name in posted] if logged else []  # fmt: skip
+    classes = (
+        [
+            {
+                "token_class": name,
+                "logged": totals[name],
+                **posted.get(name, {"billed": 0, "estimated": 0}),
+                "never_billed": totals[name] - sum(posted.get(name, {}).values()),
+            }
+            for name in CLASSES
+            if totals[name] or name in posted
+        ]
+        if logged
+        else []
+    )
     total_tokens = sum(totals[name] for name in CLASSES)
-    return {"requests": totals["requests"], "tokens": total_tokens, "by_token_class": classes, "shown": shown,
-            "more": {"requests": totals["requests"] - len(shown), "tokens": total_tokens - sum(row["tokens"] for row in shown)}}  # fmt: skip
+    return {
+        "requests": totals["requests"],
+        "tokens": total_tokens,
+        "by_token_class": classes,
+        "shown": shown,
+        "more": {
+            "requests": totals["requests"] - len(shown),
+            "tokens": total_tokens - sum(row["tokens"] for row in shown),
+        },
+    }
 
 
 def _total(postings: Sequence[Facts]) -> Facts:
@@ -323,10 +401,20 @@ def _folded(rows: Sequence[Facts], limit: int) -> list[Facts]:
     """The first rows, and one that sums up the rest per kind and basis, so that what is shown adds up."""
     shown = _head(rows, limit)
     rest: dict[tuple[str, str], Facts] = {}
-    for row in rows[len(shown):]:
-        cell = rest.setdefault((row["kind"], row["basis"]), {
-            **dict.fromkeys(row), "kind": row["kind"], "basis": row["basis"], "method": "more", "reason": 0,
-            "tokens": 0, "effective_nano": None, "billed_nano": None})  # fmt: skip
+    for row in rows[len(shown) :]:
+        cell = rest.setdefault(
+            (row["kind"], row["basis"]),
+            {
+                **dict.fromkeys(row),
+                "kind": row["kind"],
+                "basis": row["basis"],
+                "method": "more",
+                "reason": 0,
+                "tokens": 0,
+                "effective_nano": None,
+                "billed_nano": None,
+            },
+        )
         cell["reason"] += 1
         cell["tokens"] += row["tokens"]
         for column in ("effective_nano", "billed_nano"):
@@ -359,7 +447,13 @@ def _money(row: Facts) -> Facts:
         if name.endswith("_nano"):
             found[name.removesuffix("_nano")] = _usd(value)
         else:
-            found[name] = exact(value) if isinstance(value, Decimal) else value.isoformat() if hasattr(value, "isoformat") else value
+            found[name] = (
+                exact(value)
+                if isinstance(value, Decimal)
+                else value.isoformat()
+                if hasattr(value, "isoformat")
+                else value
+            )
     return found
 
 

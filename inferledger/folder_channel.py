@@ -28,7 +28,7 @@ class FolderTransport:
             (self.folder / f"{name}.slack.json").write_text(json.dumps(blocks, indent=1, ensure_ascii=False))
         if message.html:
             (self.folder / f"{name}.html").write_text(message.html)
-        return Sent(str(self.folder))
+        return Sent()
 
     def check(self) -> tuple[str, ...]:
         """Nothing stops it."""

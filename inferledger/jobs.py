@@ -4,9 +4,10 @@ Each is a function of the configuration (and of the instant it is given) that re
 are made by the caller.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from alerts import evaluate
 from alerts.evaluate import EvaluationReport
@@ -19,6 +20,8 @@ from delivery.worker import DeliveryReport, deliver_due
 from inferledger import evidence, operations
 from inferledger.config import Configuration
 from inferledger.exits import ControlsFailed, UsageError
+from reports.run import ReportRun
+from reports.run import run as run_report
 from warehouse import attribution, derived, measures
 from warehouse import publish as publisher
 from warehouse.attribution import AttributionReport
@@ -41,6 +44,19 @@ class Alerted:
     delivery: DeliveryReport
 
 
+@dataclass(frozen=True)
+class Reported:
+    """What became of each report, and what could be delivered of their messages."""
+
+    runs: tuple[ReportRun, ...]
+    delivery: DeliveryReport
+
+    @property
+    def problems(self) -> list[str]:
+        """Lines for a person."""
+        return [*(line for run in self.runs for line in run.problems), *self.delivery.problems]
+
+
 def now_to_the_hour() -> datetime:
     """The default `as_of` of attribution: the hour that has begun, UTC."""
     return datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
@@ -48,8 +64,10 @@ def now_to_the_hour() -> datetime:
 
 def sources(configuration: Configuration) -> dict[str, str]:
     """Every source by name, prices included, with the family it belongs to: billing, usage, metrics, prices."""
-    found = [*price_sources(configuration, configuration.currency),
-             *(kinds()[each.kind].open(each) for each in configuration.sources)]  # fmt: skip
+    found = [
+        *price_sources(configuration, configuration.currency),
+        *(kinds()[each.kind].open(each) for each in configuration.sources),
+    ]
     return {source.name: source.family for source in found}
 
 
@@ -137,10 +155,29 @@ def deliver(
         return deliver_due(engine, channels, now or datetime.now(UTC))
 
 
-def report_due(configuration: Configuration, now: datetime | None = None) -> tuple[list[str], list[str]]:
-    """Make every report that is due: what was made, and what is wrong."""
-    return [], []
+def report(
+    configuration: Configuration,
+    names: Collection[str] | None = None,
+    *,
+    by_hand: bool = False,
+    now: datetime | None = None,
+    channels: Mapping[str, Channel] | None = None,
+) -> Reported:
+    """Make the reports that are due (or, `by_hand`, those named, without waiting for their schedule), then send them."""
+    now = now or datetime.now(UTC)
+    channels = open_channels(configuration.delivery) if channels is None else channels
+    runs: list[ReportRun] = []
+    with operations.opened(configuration) as engine:
+        for settings in configuration.reports:
+            if names is None or settings.name in names:
+                published = Snapshot.open(configuration.layout.published, settings.scope())
+                folder = reports_folder(configuration)
+                runs.append(
+                    run_report(published, settings, engine, list(channels), now, folder=folder, by_hand=by_hand)
+                )
+        return Reported(tuple(runs), deliver_due(engine, channels, now))
 
 
-def report_demo(configuration: Configuration, folder: object, channels: object) -> list[str]:
-    return []
+def reports_folder(configuration: Configuration) -> Path:
+    """Where the pages of reports are kept."""
+    return configuration.data / "reports"

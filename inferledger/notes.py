@@ -17,31 +17,47 @@ REASONS = {
 
 def notes(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:
     """Sentences, most important first."""
-    return [*_books(snapshot, facts), *_estimates(facts), *_unknown(facts), *_unattributed(facts), *_rest(snapshot, facts)]
+    return [
+        *_books(snapshot, facts),
+        *_estimates(facts),
+        *_unknown(facts),
+        *_unattributed(facts),
+        *_rest(snapshot, facts),
+    ]
 
 
 def _books(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:
     found = []
     if snapshot.held:
-        found.append(f"A newer state is held back, because {len(snapshot.held)} control(s) do not hold: run `inferledger doctor`.")
+        found.append(
+            f"A newer state is held back, because {len(snapshot.held)} control(s) do not hold: run `inferledger doctor`."
+        )
     wrong = [row for row in facts["balances"] if Decimal(row["difference"])]
     for row in wrong:
-        found.append(f"The books of {row['billing_period']} ({row['currency']}, {row['cost_basis']}) do not balance: "
-                     f"{row['difference']} is missing. Run `inferledger doctor`.")  # fmt: skip
+        found.append(
+            f"The books of {row['billing_period']} ({row['currency']}, {row['cost_basis']}) do not balance: "
+            f"{row['difference']} is missing. Run `inferledger doctor`."
+        )
     if not facts["balances"]:
-        found.append("No bill has been loaded: every cost is an estimate, the price book times logged tokens. "
-                     "Add the bill under `sources` to reconcile.")  # fmt: skip
+        found.append(
+            "No bill has been loaded: every cost is an estimate, the price book times logged tokens. "
+            "Add the bill under `sources` to reconcile."
+        )
     for other in facts["other_currencies"]:
-        found.append(f"Beside this, the bill has {money(other['effective'], other['currency'])} in {other['currency']}; "
-                     "currencies are never added up.")  # fmt: skip
+        found.append(
+            f"Beside this, the bill has {money(other['effective'], other['currency'])} in {other['currency']}; "
+            "currencies are never added up."
+        )
     return found
 
 
 def _estimates(facts: dict[str, Any]) -> list[str]:
     if not facts["balances"] or not Decimal(facts["estimated"] or 0):
         return []
-    return [f"{money(facts['estimated'], facts['currency'])} is estimated from the price book for calls that the bill does not "
-            "show yet. It is in unit costs and usage cost, never in the bill's figures."]  # fmt: skip
+    return [
+        f"{money(facts['estimated'], facts['currency'])} is estimated from the price book for calls that the bill does not "
+        "show yet. It is in unit costs and usage cost, never in the bill's figures."
+    ]
 
 
 def _unknown(facts: dict[str, Any]) -> list[str]:
@@ -49,12 +65,16 @@ def _unknown(facts: dict[str, Any]) -> list[str]:
     tokens = facts["totals"]["unknown_cost_tokens"]
     names = sorted({str(row["model"]) for row in facts["models"] if row["unknown_cost_tokens"]})
     if tokens:
-        found.append(f"The cost of {mtok(tokens)} tokens is unknown: not billed yet and without a price ({', '.join(names)}). "
-                     "Add it under prices.contract.")  # fmt: skip
+        found.append(
+            f"The cost of {mtok(tokens)} tokens is unknown: not billed yet and without a price ({', '.join(names)}). "
+            "Add it under prices.contract."
+        )
     unpriced = sorted({str(row["model"]) for row in facts["models"] if row["unpriced_tokens"]} - set(names))
     if unpriced:
-        found.append(f"The price book does not know {', '.join(unpriced)}; the bill does, but estimates and price-book figures "
-                     "leave it out. Add it under prices.contract.")  # fmt: skip
+        found.append(
+            f"The price book does not know {', '.join(unpriced)}; the bill does, but estimates and price-book figures "
+            "leave it out. Add it under prices.contract."
+        )
     return found
 
 
@@ -70,14 +90,20 @@ def _rest(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:
     found = []
     ownerless = facts["totals"]["ownerless_cost"]
     if Decimal(ownerless or 0):
-        found.append(f"{money(ownerless, facts['currency'])} of usage and unattributed cost has no team. "
-                     "Claims that no rule knows are on the page Teams and apps; rules are under `owners`.")  # fmt: skip
+        found.append(
+            f"{money(ownerless, facts['currency'])} of usage and unattributed cost has no team. "
+            "Claims that no rule knows are on the page Teams and apps; rules are under `owners`."
+        )
     future = Decimal(facts["by_kind"].get("future") or 0)
     if future:
         found.append(f"{money(future, facts['currency'])} is charged already for hours after as-of.")
-    rejected = snapshot.sql("SELECT source, CAST(sum(rows) AS BIGINT) AS rows FROM rejected GROUP BY ALL ORDER BY ALL").to_pylist()
+    rejected = snapshot.sql(
+        "SELECT source, CAST(sum(rows) AS BIGINT) AS rows FROM rejected GROUP BY ALL ORDER BY ALL"
+    ).to_pylist()
     for row in rejected:
-        found.append(f"{count(row['rows'])} row(s) of `{row['source']}` were refused: run `inferledger doctor` for the reasons.")
+        found.append(
+            f"{count(row['rows'])} row(s) of `{row['source']}` were refused: run `inferledger doctor` for the reasons."
+        )
     failed = facts["totals"]["error_ratio"]
     if failed is not None and Decimal(failed) > Decimal("0.05"):
         found.append(f"{percent(failed)} of all attempts failed.")

@@ -25,12 +25,23 @@ class Format(StrEnum):
 
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Configuration file. Default: $INFERLEDGER_CONFIG, then ./inferledger.yaml."),
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="Configuration file. Default: $INFERLEDGER_CONFIG, then ./inferledger.yaml.",
+    ),
 ]
-FormatOption = Annotated[Format, typer.Option("--format", "-f", help="`json` for machines: stable keys, money as decimal text.")]
+FormatOption = Annotated[
+    Format, typer.Option("--format", "-f", help="`json` for machines: stable keys, money as decimal text.")
+]
 AsOfOption = Annotated[
     str | None,
-    typer.Option("--as-of", metavar="INSTANT", help="See the evidence as of this instant, e.g. 2026-11-30T14:00Z. Default: this hour."),
+    typer.Option(
+        "--as-of",
+        metavar="INSTANT",
+        help="See the evidence as of this instant, e.g. 2026-11-30T14:00Z. Default: this hour.",
+    ),
 ]
 
 
@@ -60,7 +71,9 @@ def loaded(named: Path | None) -> Configuration:
     run = state()
     path = configurations.find(named or run.named)
     if path == configurations.DEMO_FILE:
-        err().print(f"[dim]Using the demo organisation ({path}); `inferledger init` writes a configuration of your own.[/]")
+        err().print(
+            f"[dim]Using the demo organisation ({path}); `inferledger init` writes a configuration of your own.[/]"
+        )
     run.configuration = configurations.load(path)
     return run.configuration
 

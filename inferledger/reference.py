@@ -1,11 +1,12 @@
 """Generated parts of docs/configuration.md and docs/commands.md: tables of keys, options and exit codes.
 
-    python -m inferledger.reference     writes them anew, between their markers; a test holds the files against this
+python -m inferledger.reference     writes them anew, between their markers; a test holds the files against this
 """
 
 import inspect
 import re
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -69,8 +70,10 @@ def _section(path: str, model: type[BaseModel]) -> str:
     title = f"`{path}`" if path else "The whole file"
     title += f", kind `{words[0]}`" if words and len(words) == 1 else ""
     about = " ".join((inspect.getdoc(model) or "").split("\n\n")[0].split())
-    rows = "".join(f"| `{key}` | {_kind(field.annotation)} | {_default(field)} | {_cell(field.description or '')} |\n"
-                   for key, field in complaints.fields(model).items())  # fmt: skip
+    rows = "".join(
+        f"| `{key}` | {_kind(field.annotation)} | {_default(field)} | {_cell(field.description or '')} |\n"
+        for key, field in complaints.fields(model).items()
+    )
     return f"\n### {title}\n\n{about}\n\n| key | holds | default | meaning |\n|---|---|---|---|\n{rows}"
 
 
@@ -86,11 +89,26 @@ def _kind(annotation: Any) -> str:
     if literals:
         return " or ".join(f"`{word}`" for word in literals)
     if arguments:
-        kinds = list(dict.fromkeys(_kind(each) for each in arguments if each is not type(None) and isinstance(each, type | object)
-                                   and (isinstance(each, type) or get_origin(each) is not None)))  # fmt: skip
+        kinds = list(
+            dict.fromkeys(
+                _kind(each)
+                for each in arguments
+                if each is not type(None)
+                and isinstance(each, type | object)
+                and (isinstance(each, type) or get_origin(each) is not None)
+            )
+        )
         return " or ".join(kinds)
-    return {"str": "text", "int": "number", "float": "number", "Decimal": "number", "bool": "true or false", "date": "day",
-            "Path": "path", "datetime": "instant"}.get(getattr(annotation, "__name__", ""), "value")  # fmt: skip
+    return {
+        "str": "text",
+        "int": "number",
+        "float": "number",
+        "Decimal": "number",
+        "bool": "true or false",
+        "date": "day",
+        "Path": "path",
+        "datetime": "instant",
+    }.get(getattr(annotation, "__name__", ""), "value")
 
 
 def _default(field: FieldInfo) -> str:
@@ -105,7 +123,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
 def commands() -> str:
@@ -127,7 +145,9 @@ def _command(name: str, command: Any) -> str:
     text = f"\n### `{name}`\n\n{inspect.cleandoc(command.help or '')}\n"
     parameters = [each for each in command.params if each.name != "help"]
     if parameters:
-        rows = "".join(f"| {_spelled(each)} | {_cell(getattr(each, 'help', None) or '')}{_shown(each)} |\n" for each in parameters)
+        rows = "".join(
+            f"| {_spelled(each)} | {_cell(getattr(each, 'help', None) or '')}{_shown(each)} |\n" for each in parameters
+        )
         text += f"\n| option | meaning |\n|---|---|\n{rows}"
     return text
 
@@ -136,16 +156,21 @@ def _spelled(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         return f"`{parameter.metavar or parameter.name.upper()}`"
     value = "" if getattr(parameter, "is_flag", False) else f" {parameter.metavar}" if parameter.metavar else " ..."
-    return ", ".join(f"`{word}`" for word in parameter.opts[:-1]) + (", " if parameter.opts[1:] else "") + f"`{parameter.opts[-1]}{value}`"
+    return (
+        ", ".join(f"`{word}`" for word in parameter.opts[:-1])
+        + (", " if parameter.opts[1:] else "")
+        + f"`{parameter.opts[-1]}{value}`"
+    )
 
 
 def _shown(parameter: Any) -> str:
-    choices = getattr(parameter.type, "choices", None)
+    annotation = parameter.type_descriptor.annotation
+    choices = list(annotation) if isinstance(annotation, type) and issubclass(annotation, Enum) else []
     said = f" One of {', '.join(f'`{_word(choice)}`' for choice in choices)}." if choices else ""
-    default = parameter.default
-    if default not in (None, False, ()) and not callable(default) and "efault" not in (getattr(parameter, "help", None) or ""):
+    default, help_text = parameter.default, parameter.help or ""
+    if default not in (None, False, ()) and not callable(default) and "efault" not in help_text:
         said += f" Default: `{_word(default)}`."
-    return said
+    return said + (f" Also ${parameter.envvar}." if parameter.envvar else "")
 
 
 def _word(choice: Any) -> str:

@@ -22,26 +22,84 @@ ROUNDING = "rounding"
 DEAREST = 10
 
 TOTALS = (
-    "usage_cost_usd", "fully_loaded_cost_usd", "estimated_cost_usd", "unattributed_cost_usd", "ownerless_cost_usd",
-    "cost_per_mtok_usd", "cost_per_mtok_input_usd", "cost_per_mtok_output_usd", "fully_loaded_cost_per_mtok_usd",
-    "cost_per_request_usd", "cost_per_task_usd", "total_tokens", "input_tokens", "uncached_input_tokens",
-    "cache_read_tokens", "cache_write_tokens", "output_tokens", "requests", "operations", "failed_requests", "tasks",
-    "cache_hit_ratio", "error_ratio", "retry_ratio", "unattributed_share", "estimated_share", "unknown_cost_tokens",
-)  # fmt: skip
-PRICE_BOOK = ("list_cost_usd", "list_base_cost_usd", "uncached_cost_usd", "cache_saving_usd", "long_context_premium_usd",
-              "unpriced_tokens")  # fmt: skip
+    "usage_cost_usd",
+    "fully_loaded_cost_usd",
+    "estimated_cost_usd",
+    "unattributed_cost_usd",
+    "ownerless_cost_usd",
+    "cost_per_mtok_usd",
+    "cost_per_mtok_input_usd",
+    "cost_per_mtok_output_usd",
+    "fully_loaded_cost_per_mtok_usd",
+    "cost_per_request_usd",
+    "cost_per_task_usd",
+    "total_tokens",
+    "input_tokens",
+    "uncached_input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "requests",
+    "operations",
+    "failed_requests",
+    "tasks",
+    "cache_hit_ratio",
+    "error_ratio",
+    "retry_ratio",
+    "unattributed_share",
+    "estimated_share",
+    "unknown_cost_tokens",
+)
+PRICE_BOOK = (
+    "list_cost_usd",
+    "list_base_cost_usd",
+    "uncached_cost_usd",
+    "cache_saving_usd",
+    "long_context_premium_usd",
+    "unpriced_tokens",
+)
 BY_MODEL = (
-    "usage_cost_usd", "estimated_cost_usd", "unattributed_cost_usd", "cost_per_mtok_usd", "cost_per_mtok_input_usd",
-    "cost_per_mtok_output_usd", "list_cost_usd", "uncached_cost_usd", "total_tokens", "input_tokens", "output_tokens",
-    "requests", "cache_hit_ratio", "error_ratio", "unpriced_tokens", "unknown_cost_tokens",
-)  # fmt: skip
+    "usage_cost_usd",
+    "estimated_cost_usd",
+    "unattributed_cost_usd",
+    "cost_per_mtok_usd",
+    "cost_per_mtok_input_usd",
+    "cost_per_mtok_output_usd",
+    "list_cost_usd",
+    "uncached_cost_usd",
+    "total_tokens",
+    "input_tokens",
+    "output_tokens",
+    "requests",
+    "cache_hit_ratio",
+    "error_ratio",
+    "unpriced_tokens",
+    "unknown_cost_tokens",
+)
 BY_TEAM = (
-    "effective_cost_usd", "billed_cost_usd", "usage_cost_usd", "fully_loaded_cost_usd", "estimated_cost_usd",
-    "cost_per_mtok_usd", "fully_loaded_cost_per_mtok_usd", "cost_per_request_usd", "total_tokens", "requests",
-    "cache_hit_ratio", "error_ratio", "unknown_cost_tokens",
-)  # fmt: skip
-BREAKDOWN = ("effective_cost_usd", "billed_cost_usd", "usage_cost_usd", "estimated_cost_usd", "cost_per_mtok_usd",
-             "total_tokens", "requests")  # fmt: skip
+    "effective_cost_usd",
+    "billed_cost_usd",
+    "usage_cost_usd",
+    "fully_loaded_cost_usd",
+    "estimated_cost_usd",
+    "cost_per_mtok_usd",
+    "fully_loaded_cost_per_mtok_usd",
+    "cost_per_request_usd",
+    "total_tokens",
+    "requests",
+    "cache_hit_ratio",
+    "error_ratio",
+    "unknown_cost_tokens",
+)
+BREAKDOWN = (
+    "effective_cost_usd",
+    "billed_cost_usd",
+    "usage_cost_usd",
+    "estimated_cost_usd",
+    "cost_per_mtok_usd",
+    "total_tokens",
+    "requests",
+)
 
 
 def summary(snapshot: Snapshot, where: Filters | None = None, by: Sequence[str] = ()) -> Facts:
@@ -86,10 +144,12 @@ def summary(snapshot: Snapshot, where: Filters | None = None, by: Sequence[str] 
         "teams": _teams(snapshot, where),
         "tasks": _tasks(snapshot, where),
         "unattributed": _unattributed(snapshot, where),
-        "balances": [{key: exact(value) if isinstance(value, Decimal) else value for key, value in row.items()}
-                     for row in balances],
+        "balances": [
+            {key: exact(value) if isinstance(value, Decimal) else value for key, value in row.items()}
+            for row in balances
+        ],
         "other_currencies": _other_currencies(snapshot, balances),
-    }  # fmt: skip
+    }
     if by:
         facts["breakdown"] = {"by": list(by), "rows": _breakdown(snapshot, where, by)}
     facts["notes"] = notes(snapshot, facts)
@@ -98,10 +158,13 @@ def summary(snapshot: Snapshot, where: Filters | None = None, by: Sequence[str] 
 
 def _amounts(snapshot: Snapshot, by: str, where: Filters) -> dict[str | None, dict[str, Decimal]]:
     """Bill postings in the reporting currency per basis, by kind or by team. Exact."""
-    rows = measures.table(snapshot, ["effective_cost_usd", "billed_cost_usd"], (by, "basis"),
-                          replace(where, basis=("billed",))).to_pylist()  # fmt: skip
-    return {row[by]: {"effective": row["effective_cost_usd"] or Decimal(0), "billed": row["billed_cost_usd"] or Decimal(0)}
-            for row in rows}  # fmt: skip
+    rows = measures.table(
+        snapshot, ["effective_cost_usd", "billed_cost_usd"], (by, "basis"), replace(where, basis=("billed",))
+    ).to_pylist()
+    return {
+        row[by]: {"effective": row["effective_cost_usd"] or Decimal(0), "billed": row["billed_cost_usd"] or Decimal(0)}
+        for row in rows
+    }
 
 
 def _named(
@@ -142,15 +205,26 @@ def _row(row: Facts) -> Facts:
     for name, value in row.items():
         measure = MEASURES.get(name)
         key = name.removesuffix("_usd") if measure else name
-        found[key] = exact(value) if isinstance(value, Decimal) else ratio(value) if isinstance(value, float) else (
-            value.isoformat() if hasattr(value, "isoformat") else value)
+        found[key] = (
+            exact(value)
+            if isinstance(value, Decimal)
+            else ratio(value)
+            if isinstance(value, float)
+            else (value.isoformat() if hasattr(value, "isoformat") else value)
+        )
     return found
 
 
 def _models(snapshot: Snapshot, where: Filters) -> list[Facts]:
     rows = measures.table(snapshot, BY_MODEL, ("model",), where, order="-usage_cost_usd").to_pylist()
-    return [_row(row) for row in rows
-            if row["total_tokens"] or row["requests"] or row["usage_cost_usd"] or (row["model"] and row["unattributed_cost_usd"])]  # fmt: skip
+    return [
+        _row(row)
+        for row in rows
+        if row["total_tokens"]
+        or row["requests"]
+        or row["usage_cost_usd"]
+        or (row["model"] and row["unattributed_cost_usd"])
+    ]
 
 
 def _teams(snapshot: Snapshot, where: Filters) -> list[Facts]:
@@ -160,18 +234,26 @@ def _teams(snapshot: Snapshot, where: Filters) -> list[Facts]:
 
 def _tasks(snapshot: Snapshot, where: Filters) -> list[Facts]:
     """The dearest agent tasks of the period; what they are called and did is for life."""
-    rows = measures.table(snapshot, ["task_cost_usd", "task_tokens"], ("task_id",), where, "-task_cost_usd", DEAREST + 1).to_pylist()
+    rows = measures.table(
+        snapshot, ["task_cost_usd", "task_tokens"], ("task_id",), where, "-task_cost_usd", DEAREST + 1
+    ).to_pylist()
     rows = [row for row in rows if row["task_id"] is not None and row["task_cost_usd"] is not None][:DEAREST]
-    about = {row["task_id"]: row for row in snapshot.sql(
-        "SELECT task_id, team, app, started_at, ended_at, requests, failed_requests, agents, models, outcome, "
-        "input_tokens, cache_read_tokens, output_tokens, coalesce(estimated_nano, 0) <> 0 AS has_estimate FROM task_cost "
-        "WHERE list_contains(?, task_id) AND coalesce(currency, ?) = ?",
-        [[row["task_id"] for row in rows], snapshot.currency, snapshot.currency]).to_pylist()}  # fmt: skip
+    about = {
+        row["task_id"]: row
+        for row in snapshot.sql(
+            "SELECT task_id, team, app, started_at, ended_at, requests, failed_requests, agents, models, outcome, "
+            "input_tokens, cache_read_tokens, output_tokens, coalesce(estimated_nano, 0) <> 0 AS has_estimate FROM task_cost "
+            "WHERE list_contains(?, task_id) AND coalesce(currency, ?) = ?",
+            [[row["task_id"] for row in rows], snapshot.currency, snapshot.currency],
+        ).to_pylist()
+    }
     return [_row({**row, **about.get(row["task_id"], {})}) for row in rows]
 
 
 def _unattributed(snapshot: Snapshot, where: Filters) -> list[Facts]:
-    rows = measures.table(snapshot, ["unattributed_cost_usd", "unattributed_tokens"], ("reason",), where, "-unattributed_cost_usd")
+    rows = measures.table(
+        snapshot, ["unattributed_cost_usd", "unattributed_tokens"], ("reason",), where, "-unattributed_cost_usd"
+    )
     return [_row(row) for row in rows.to_pylist() if row["unattributed_cost_usd"] or row["unattributed_tokens"]]
 
 
@@ -179,14 +261,16 @@ def _other_currencies(snapshot: Snapshot, balances: Sequence[Facts]) -> list[Fac
     found = []
     for currency in sorted({row["currency"] for row in balances} - {snapshot.currency}):
         rows = [row for row in balances if row["currency"] == currency]
-        found.append({
-            "currency": currency,
-            "billed": exact(_sum(rows, "billed", "bill")),
-            "effective": exact(_sum(rows, "effective", "bill")),
-            "difference": exact(_sum(rows, "effective", "difference")),
-            "difference_billed": exact(_sum(rows, "billed", "difference")),
-            "status": _status(rows),
-        })  # fmt: skip
+        found.append(
+            {
+                "currency": currency,
+                "billed": exact(_sum(rows, "billed", "bill")),
+                "effective": exact(_sum(rows, "effective", "bill")),
+                "difference": exact(_sum(rows, "effective", "difference")),
+                "difference_billed": exact(_sum(rows, "billed", "difference")),
+                "status": _status(rows),
+            }
+        )
     return found
 
 

@@ -28,8 +28,14 @@ KINDS = {
     "under_used": "busy below its reference",
     "unmeasured": "paid, no measurement",
 }
-TITLES = {"effective_cost": "effective", "billed_cost": "billed", "usage_cost": "usage", "estimated_cost": "estimated",
-          "cost_per_mtok": "per Mtok", "total_tokens": "tokens"}  # fmt: skip
+TITLES = {
+    "effective_cost": "effective",
+    "billed_cost": "billed",
+    "usage_cost": "usage",
+    "estimated_cost": "estimated",
+    "cost_per_mtok": "per Mtok",
+    "total_tokens": "tokens",
+}
 WIDTH = 100
 
 
@@ -41,7 +47,7 @@ def show(console: Console, facts: Facts) -> None:
         parts += [_breakdown(facts)]
     else:
         parts += [_kinds(facts)] if has_bill else [_price_book(facts)]
-        parts += [_teams(facts)] if facts["teams"] else []
+        parts += [_teams(facts)] if any(row["team"] for row in facts["teams"]) else []
         parts += [_models(facts)] if facts["models"] else []
         parts += [_tasks(facts)] if facts["tasks"] else []
     parts += [_notes(facts)] if facts["notes"] else []
@@ -54,24 +60,41 @@ def _headline(facts: Facts, has_bill: bool) -> Panel:
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column()
     if has_bill:
-        grid.add_row("Bill", f"[bold]{money(facts['effective'], currency)}[/] effective, {money(facts['billed'], currency)} billed "
-                             f"[dim]({facts['status']})[/]")  # fmt: skip
+        grid.add_row(
+            "Bill",
+            f"[bold]{money(facts['effective'], currency)}[/] effective, {money(facts['billed'], currency)} billed "
+            f"[dim]({facts['status']})[/]",
+        )
         grid.add_row("Books", _balanced(facts))
     per_mtok = totals["cost_per_mtok"]
     cost = f"[bold]{money(totals['usage_cost'], currency)}[/] usage cost" + (
-        f", {money(totals['fully_loaded_cost'], currency)} fully loaded" if has_bill else ", estimated from the price book")
+        f", {money(totals['fully_loaded_cost'], currency)} fully loaded"
+        if has_bill
+        else ", estimated from the price book"
+    )
     grid.add_row("Inference", cost)
     if per_mtok is not None:
-        grid.add_row("Unit cost", f"[bold]{money(per_mtok, currency, 3)}[/] per million tokens"
-                     + (f", {money(totals['fully_loaded_cost_per_mtok'], currency, 3)} fully loaded" if has_bill else "")
-                     + (f", {money(totals['cost_per_task'], currency)} per agent task" if totals["cost_per_task"] else ""))  # fmt: skip
-    grid.add_row("Used", f"{mtok(totals['total_tokens'])} tokens ({mtok(totals['input_tokens'])} in, {mtok(totals['output_tokens'])} out), "
-                         f"{count(totals['requests'])} requests"
-                         + (f", {count(totals['tasks'])} agent tasks" if totals["tasks"] else "")
-                         + (f", {percent(totals['cache_hit_ratio'])} cache hits" if totals["cache_hit_ratio"] else ""))  # fmt: skip
-    return Panel(grid, title=f"[bold]InferLedger[/]  {_days(facts)}", title_align="left", padding=(0, 1),
-                 subtitle=f"[dim]as of {_instant(facts['as_of'])} · days in {facts['zone']} · snapshot {facts['manifest'][:8]}",
-                 subtitle_align="right")  # fmt: skip
+        grid.add_row(
+            "Unit cost",
+            f"[bold]{money(per_mtok, currency, 3)}[/] per million tokens"
+            + (f", {money(totals['fully_loaded_cost_per_mtok'], currency, 3)} fully loaded" if has_bill else "")
+            + (f", {money(totals['cost_per_task'], currency)} per agent task" if totals["cost_per_task"] else ""),
+        )
+    grid.add_row(
+        "Used",
+        f"{mtok(totals['total_tokens'])} tokens ({mtok(totals['input_tokens'])} in, {mtok(totals['output_tokens'])} out), "
+        f"{count(totals['requests'])} requests"
+        + (f", {count(totals['tasks'])} agent tasks" if totals["tasks"] else "")
+        + (f", {percent(totals['cache_hit_ratio'])} cache hits" if totals["cache_hit_ratio"] else ""),
+    )
+    return Panel(
+        grid,
+        title=f"[bold]InferLedger[/]  {_days(facts)}",
+        title_align="left",
+        padding=(0, 1),
+        subtitle=f"[dim]as of {_instant(facts['as_of'])} · days in {facts['zone']} · snapshot {facts['manifest'][:8]}",
+        subtitle_align="right",
+    )
 
 
 def _balanced(facts: Facts) -> str:
@@ -84,11 +107,22 @@ def _balanced(facts: Facts) -> str:
 
 
 def _table(title: str, *columns: tuple[str, str]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0), header_style="dim",
-                  pad_edge=False)  # fmt: skip
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 2, 0, 0),
+        header_style="dim",
+        pad_edge=False,
+    )
     for name, justify in columns:
-        table.add_column(name, justify="right" if justify == "r" else "left", no_wrap=justify != "w",
-                         overflow="fold" if justify == "w" else "ellipsis")  # fmt: skip
+        table.add_column(
+            name,
+            justify="right" if justify == "r" else "left",
+            no_wrap=justify != "w",
+            overflow="fold" if justify == "w" else "ellipsis",
+        )
     return table
 
 
@@ -97,14 +131,25 @@ def _spaced(table: Table) -> Padding:
 
 
 def _kinds(facts: Facts) -> Padding:
-    table = _table("By kind of cost", ("kind", "l"), ("effective", "r"), ("billed", "r"), ("share", "r"), ("what it is", "l"))
+    table = _table(
+        "By kind of cost", ("kind", "l"), ("effective", "r"), ("billed", "r"), ("share", "r"), ("what it is", "l")
+    )
     total = Decimal(facts["effective"])
     for kind, amount in facts["by_kind"].items():
         places = 2 if kind == "rounding" else None
-        table.add_row(kind, money(amount, facts["currency"], places), money(facts["by_kind_billed"].get(kind), facts["currency"], places),
-                      percent(Decimal(amount) / total) if total else "-", f"[dim]{KINDS.get(kind, '')}")  # fmt: skip
+        table.add_row(
+            kind,
+            money(amount, facts["currency"], places),
+            money(facts["by_kind_billed"].get(kind), facts["currency"], places),
+            percent(Decimal(amount) / total) if total else "-",
+            f"[dim]{KINDS.get(kind, '')}",
+        )
     table.add_section()
-    table.add_row("[bold]the bill", f"[bold]{money(facts['effective'], facts['currency'])}", money(facts["billed"], facts["currency"]))
+    table.add_row(
+        "[bold]the bill",
+        f"[bold]{money(facts['effective'], facts['currency'])}",
+        money(facts["billed"], facts["currency"]),
+    )
     return _spaced(table)
 
 
@@ -112,56 +157,116 @@ def _price_book(facts: Facts) -> Padding:
     book, currency = facts["price_book"], facts["currency"]
     table = _table("At the price book", ("", "l"), ("cost", "r"), ("", "l"))
     table.add_row("Price book", f"[bold]{money(book['list_cost'], currency)}", "[dim]every tier applied")
-    table.add_row("without the long-context tier", money(book["list_base_cost"], currency),
-                  f"[dim]the tier adds {money(book['long_context_premium'], currency)}")  # fmt: skip
-    table.add_row("had nothing been cached", money(book["uncached_cost"], currency),
-                  f"[dim]caching saves {money(book['cache_saving'], currency)} at base prices")  # fmt: skip
+    table.add_row(
+        "without the long-context tier",
+        money(book["list_base_cost"], currency),
+        f"[dim]the tier adds {money(book['long_context_premium'], currency)}",
+    )
+    table.add_row(
+        "had nothing been cached",
+        money(book["uncached_cost"], currency),
+        f"[dim]caching saves {money(book['cache_saving'], currency)} at base prices",
+    )
     return _spaced(table)
 
 
 def _teams(facts: Facts) -> Padding:
     currency = facts["currency"]
-    table = _table("By team", ("team", "l"), ("fully loaded", "r"), ("usage", "r"), ("per Mtok", "r"), ("tokens", "r"),
-                   ("requests", "r"), ("cache hits", "r"), ("failed", "r"))  # fmt: skip
+    table = _table(
+        "By team",
+        ("team", "l"),
+        ("fully loaded", "r"),
+        ("usage", "r"),
+        ("per Mtok", "r"),
+        ("tokens", "r"),
+        ("requests", "r"),
+        ("cached", "r"),
+        ("failed", "r"),
+    )
     for row in facts["teams"]:
         table.add_row(
-            _name(row["team"], "(no team)"), money(row["fully_loaded_cost"], currency), money(row["usage_cost"], currency),
-            money(row["cost_per_mtok"], currency, 3) if row["cost_per_mtok"] else "-", mtok(row["total_tokens"]),
-            count(row["requests"]), percent(row["cache_hit_ratio"]), percent(row["error_ratio"]),
-        )  # fmt: skip
+            _name(row["team"], "(no team)"),
+            money(row["fully_loaded_cost"], currency),
+            money(row["usage_cost"], currency),
+            money(row["cost_per_mtok"], currency, 3) if row["cost_per_mtok"] else "-",
+            mtok(row["total_tokens"]),
+            count(row["requests"]),
+            percent(row["cache_hit_ratio"]),
+            percent(row["error_ratio"]),
+        )
     return _spaced(table)
 
 
 def _models(facts: Facts) -> Padding:
     currency = facts["currency"]
-    table = _table("By model", ("model", "l"), ("usage cost", "r"), ("per Mtok", "r"), ("in", "r"), ("out", "r"), ("tokens", "r"),
-                   ("requests", "r"), ("cache hits", "r"))  # fmt: skip
+    table = _table(
+        "By model",
+        ("model", "l"),
+        ("usage cost", "r"),
+        ("per Mtok", "r"),
+        ("in", "r"),
+        ("out", "r"),
+        ("tokens", "r"),
+        ("requests", "r"),
+        ("cached", "r"),
+    )
     for row in facts["models"]:
-        price = ["-" if row[key] is None else money(row[key], currency, 3)
-                 for key in ("cost_per_mtok", "cost_per_mtok_input", "cost_per_mtok_output")]  # fmt: skip
-        table.add_row(_name(row["model"], "(unknown model)"), money(row["usage_cost"], currency), f"[bold]{price[0]}[/]", *price[1:],
-                      mtok(row["total_tokens"]), count(row["requests"]), percent(row["cache_hit_ratio"]))  # fmt: skip
+        price = [
+            "-" if row[key] is None else money(row[key], currency, 3)
+            for key in ("cost_per_mtok", "cost_per_mtok_input", "cost_per_mtok_output")
+        ]
+        table.add_row(
+            _name(row["model"], "(unknown model)"),
+            money(row["usage_cost"], currency),
+            f"[bold]{price[0]}[/]",
+            *price[1:],
+            mtok(row["total_tokens"]),
+            count(row["requests"]),
+            percent(row["cache_hit_ratio"]),
+        )
     return _spaced(table)
 
 
 def _tasks(facts: Facts) -> Padding:
-    table = _table("Dearest agent tasks", ("task", "l"), ("cost", "r"), ("requests", "r"), ("tokens", "r"), ("agents", "r"),
-                   ("outcome", "l"), ("team", "l"), ("began", "l"))  # fmt: skip
+    table = _table(
+        "Dearest agent tasks",
+        ("task", "l"),
+        ("cost", "r"),
+        ("requests", "r"),
+        ("tokens", "r"),
+        ("agents", "r"),
+        ("outcome", "l"),
+        ("team", "l"),
+        ("began", "l"),
+    )
     for row in facts["tasks"]:
         table.add_row(
-            _short(row["task_id"]), money(row["task_cost"], facts["currency"]), count(row.get("requests")),
-            mtok(row["task_tokens"]), count(row.get("agents") or 0), row.get("outcome") or "-", _name(row.get("team"), "-"),
-            row["started_at"][:16].replace("T", " ") if row.get("started_at") else "-",
-        )  # fmt: skip
+            _short(row["task_id"]),
+            money(row["task_cost"], facts["currency"]),
+            count(row.get("requests")),
+            mtok(row["task_tokens"]),
+            count(row.get("agents") or 0),
+            escape(row.get("outcome") or "-"),
+            _name(_clipped(row.get("team"), 14), "-"),
+            row["started_at"][:10] if row.get("started_at") else "-",
+        )
     return _spaced(table)
 
 
 def _breakdown(facts: Facts) -> Padding:
     by, rows = facts["breakdown"]["by"], facts["breakdown"]["rows"]
     keys = [key for key in (rows[0] if rows else {}) if key not in by]
-    table = _table(f"By {', '.join(by)}", *((name, "l") for name in by), *((TITLES.get(key, key.replace("_", " ")), "r") for key in keys))
+    if all(row.get("billed_cost") == row.get("effective_cost") for row in rows):
+        keys = [key for key in keys if key != "billed_cost"]
+    table = _table(
+        f"By {', '.join(by)}",
+        *((name, "l") for name in by),
+        *((TITLES.get(key, key.replace("_", " ")), "r") for key in keys),
+    )
     for row in rows:
-        table.add_row(*(_name(row[name], "-") for name in by), *(_cell(key, row[key], facts["currency"]) for key in keys))
+        table.add_row(
+            *(_name(row[name], "-") for name in by), *(_cell(key, row[key], facts["currency"]) for key in keys)
+        )
     return _spaced(table)
 
 
@@ -189,15 +294,26 @@ def _name(value: str | None, nothing: str) -> str:
     return f"[dim]{nothing}[/]" if value is None else escape(str(value))
 
 
+def _clipped(text: str | None, width: int) -> str | None:
+    return text if text is None or len(text) <= width else f"{text[: width - 1]}…"
+
+
 def _short(task: str) -> str:
-    return escape(task if len(task) <= 24 else f"{task[:15]}…{task[-8:]}")
+    """Enough of a task's id for `explain --task`, which takes the beginning of one."""
+    return escape(task if len(task) <= 18 else f"{task[:17]}…")
 
 
 def _days(facts: Facts) -> str:
     first, last = (date.fromisoformat(facts["period"][key]) for key in ("first_day", "last_day"))
     if first == last:
         return f"{first.day} {first:%B %Y}"
-    start = f"{first.day} {first:%B %Y}" if first.year != last.year else f"{first.day} {first:%B}" if first.month != last.month else f"{first.day}"
+    start = (
+        f"{first.day} {first:%B %Y}"
+        if first.year != last.year
+        else f"{first.day} {first:%B}"
+        if first.month != last.month
+        else f"{first.day}"
+    )
     return f"{start} to {last.day} {last:%B %Y}"
 
 

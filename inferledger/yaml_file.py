@@ -68,7 +68,9 @@ def read(path: Path, name: str) -> YamlFile:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
         raise ConfigError((Problem(name, line, "", "is not UTF-8", "save it as UTF-8"),)) from error
     except IsADirectoryError as error:
-        raise ConfigError((Problem(name, 1, "", "is a folder", f"name the file in it: {name}/inferledger.yaml"),)) from error
+        raise ConfigError(
+            (Problem(name, 1, "", "is a folder", f"name the file in it: {name}/inferledger.yaml"),)
+        ) from error
     except PermissionError as error:
         remedy = "give the user that runs inferledger the right to read it"
         raise ConfigError((Problem(name, 1, "", "may not be read", remedy),)) from error
@@ -77,12 +79,16 @@ def read(path: Path, name: str) -> YamlFile:
     except yaml.MarkedYAMLError as error:
         raise ConfigError((_syntax(name, text, error),)) from error
     except yaml.YAMLError as error:
-        raise ConfigError((Problem(name, 1, "", f"is no YAML ({error})".replace("\n", " "), "remove that character"),)) from error
+        raise ConfigError(
+            (Problem(name, 1, "", f"is no YAML ({error})".replace("\n", " "), "remove that character"),)
+        ) from error
     if root is None:
         return YamlFile(name, {}, None, ())
     if not isinstance(root, MappingNode):
         what = "holds no keys at its top"
-        raise ConfigError((Problem(name, root.start_mark.line + 1, "", what, "write `key: value` lines, such as `currency: USD`"),))
+        raise ConfigError(
+            (Problem(name, root.start_mark.line + 1, "", what, "write `key: value` lines, such as `currency: USD`"),)
+        )
     reader = _Reader(name)
     values = reader.value(root, "")
     assert isinstance(values, dict)
@@ -98,7 +104,9 @@ def _syntax(name: str, text: str, error: yaml.MarkedYAMLError) -> Problem:
     if "expected a single document" in str(error.context):
         return Problem(name, line, "", "a second document begins here", "remove the line `---`")
     what = " ".join(part for part in (error.context, error.problem) if part)
-    return Problem(name, line, "", f"this is no YAML ({what})", "look for a missing colon, quote or bracket here or a line above")
+    return Problem(
+        name, line, "", f"this is no YAML ({what})", "look for a missing colon, quote or bracket here or a line above"
+    )
 
 
 class _Reader:

@@ -14,6 +14,8 @@ from reports.period import Period
 from reports.settings import ReportSettings
 from warehouse.snapshot import Forbidden, Snapshot
 
+NANO = Decimal("1e-9")
+
 
 @dataclass(frozen=True)
 class Report:
@@ -105,4 +107,4 @@ def _data(figures: Figures, snapshot: Snapshot, settings: ReportSettings, restat
 
 
 def _number(value: Decimal | None) -> str | None:
-    return None if value is None else format(value, "f")
+    return None if value is None else format(value.quantize(NANO), "f")

@@ -34,7 +34,7 @@ class ReportSettings(Settings):
     )
     channels: tuple[str, ...] = Field(default=(), description="where it goes; none named: every channel")
     teams: tuple[str, ...] = Field(default=(), description="only the cost of these teams; none named: the organisation")
-    top: int = Field(default=5, ge=1, le=20, description="how many teams, models, apps, movers and tasks it lists")
+    top: int = Field(default=5, ge=1, le=15, description="how many teams, models, apps, movers and tasks it lists")
     restated_share: Decimal = Field(
         default=Decimal("0.05"),
         gt=0,

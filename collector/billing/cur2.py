@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,7 +35,9 @@ from collector.source import (
 )
 from collector.store import Store, open_store
 
-MANIFEST = re.compile(r"^(?P<root>.*?/)?metadata/BILLING_PERIOD=(?P<period>\d{4}-\d{2})/(?P<run>[^/]+/)?[^/]*Manifest\.json$")
+MANIFEST = re.compile(
+    r"^(?P<root>.*?/)?metadata/BILLING_PERIOD=(?P<period>\d{4}-\d{2})/(?P<run>[^/]+/)?[^/]*Manifest\.json$"
+)
 DATA = re.compile(r"^(?P<root>.*?/)?data/BILLING_PERIOD=(?P<period>\d{4}-\d{2})/")
 RUN_TIME = re.compile(r"^(\d{4})-?(\d{2})-?(\d{2})T(\d{2})[:\-]?(\d{2})[:\-]?(\d{2})")
 MADE_AT = ("createdAt", "executionTime", "lastUpdated", "timestamp")
@@ -76,7 +79,7 @@ class Cur2Settings(SourceSettings):
 
     kind: Literal["cur2"]
     history: Literal["all", "newest"] = Field(
-        "all", description="whether totals of deliveries that a newer one has replaced are kept for comparison"
+        default="all", description="whether totals of deliveries that a newer one has replaced are kept for comparison"
     )
 
 
@@ -122,14 +125,14 @@ class Cur2:
         return self.store.is_remote
 
     def discover(self, state: State) -> Sequence[Batch]:
-        found = self.store.listing()
+        found = self.store.list()
         manifests = {each.key: match for each in found if (match := MANIFEST.match(each.key))}
         batches = [*self._without_manifest(found, manifests.values())]
         if not manifests and not batches:
             raise CollectError(
                 "no CUR 2.0 export is here: there is no metadata/BILLING_PERIOD=YYYY-MM/<export>-Manifest.json",
                 self.store.place,
-                "Point `location` at the export's folder (it holds `data` and `metadata`), or wait for AWS's first delivery",
+                "Point `location` at the export's folder (it holds `data` and `metadata`), or wait for a delivery",
             )
         deliveries: dict[tuple[str, str], Delivery] = {}
         for each in found:
@@ -192,7 +195,7 @@ class Cur2:
             raise CollectError(
                 "the manifest is half-written or no manifest of a data export",
                 where,
-                "Nothing of this delivery was loaded; wait for AWS to finish it (it is rewritten whole), or deliver it anew",
+                "Nothing of this delivery was loaded; wait until AWS has finished it, or deliver it anew",
             ) from None
         wrong = [key for key in keys if not key.endswith(".parquet")]
         if wrong:
@@ -237,7 +240,7 @@ class Cur2:
 
     def _data_objects(self, delivery: Delivery) -> list[StoredObject] | None:
         """The delivery's files as they are now; None when an old, replaced delivery is not there any more."""
-        listed = {each.key: each for each in self.store.listing(f"{delivery.root}data/BILLING_PERIOD={delivery.period}")}
+        listed = {each.key: each for each in self.store.list(f"{delivery.root}data/BILLING_PERIOD={delivery.period}")}
         missing = [key for key in delivery.data if delivery.root + key not in listed]
         if missing and delivery.superseded:
             return None
@@ -253,7 +256,7 @@ class Cur2:
     def _again(self, delivery: Delivery) -> Delivery:
         """The delivery as its first manifest tells it now; the same unless it was rewritten meanwhile."""
         key = delivery.manifests[0].key
-        now = {each.key: each for each in self.store.listing(key.rsplit("/", 1)[0])}
+        now = {each.key: each for each in self.store.list(key.rsplit("/", 1)[0])}
         match = MANIFEST.match(key)
         if key not in now or match is None:
             raise CollectError("the manifest is gone", f"{self.store.place}/{key}", "Collect again")
@@ -285,7 +288,9 @@ class Cur2:
         else:
             connection.execute("CREATE OR REPLACE TEMP VIEW export_line AS SELECT *, '' AS x_file_path FROM cur2_shape")
         check = _checked(connection, sql["check"], delivery, where)
-        check["is_net"] = check["has_net"] and not (check["discount_lines"] and _differ(check["unblended"], check["net"]))
+        check["is_net"] = check["has_net"] and not (
+            check["discount_lines"] and _differ(check["unblended"], check["net"])
+        )
         connection.execute("SET VARIABLE is_net = ?", [check["is_net"]])
         connection.execute(
             sql["line"]
@@ -311,7 +316,12 @@ class Cur2:
             return LoadResult(0, 0, notes=staged.notes)
         payer = check["payer_account_id"] or delivery.account or "-"
         replaced = deliver(
-            connection, f"{payer}/{delivery.export}", delivery.period, staged.load_id, delivery.identity, delivery.made_at
+            connection,
+            f"{payer}/{delivery.export}",
+            delivery.period,
+            staged.load_id,
+            delivery.identity,
+            delivery.made_at,
         )
         outcome = connection.execute(queries("billing/bill.sql")["outcome"])
         names = [column[0] for column in outcome.description or ()]
@@ -455,8 +465,6 @@ def _checked(connection: duckdb.DuckDBPyConnection, sql: str, delivery: Delivery
 
 
 def _differ(one: str | None, other: str | None) -> bool:
-    from decimal import Decimal
-
     return abs(Decimal(one or 0) - Decimal(other or 0)) > max(Decimal("0.01"), abs(Decimal(one or 0)) / 1_000_000)
 
 
@@ -486,9 +494,8 @@ def _other(columns: Sequence[str]) -> str:
         f"struct_pack(k := '{column.replace(chr(39), chr(39) * 2)}', v := CAST({_quoted(column)} AS VARCHAR))"
         for column in columns
     )
-    return (
-        f"map_from_entries(list_filter([{parts}], lambda given: given.v IS NOT NULL AND given.v NOT IN ('', '{{}}', '0.0')))"
-    )
+    said = "given.v IS NOT NULL AND given.v NOT IN ('', '{}', '0.0')"
+    return f"map_from_entries(list_filter([{parts}], lambda given: {said}))"
 
 
 def _tags() -> str:

@@ -35,9 +35,7 @@ def price_sources(settings: "CollectorSettings", currency: str) -> Sequence[Sour
     version = f"genai-prices {importlib.metadata.version('genai-prices')}" if catalogue else "no catalogue"
     return [
         Replaced("models", "prices/model_alias.sql", lambda: _aliases(settings), "model aliases", "model"),
-        Replaced(
-            "prices.catalogue", "prices/catalogue.sql", _catalogue if catalogue else _nothing, version, "price"
-        ),
+        Replaced("prices.catalogue", "prices/catalogue.sql", _catalogue if catalogue else _nothing, version, "price"),
         Replaced("prices.contract", "prices/contract.sql", lambda: _contract(settings), "configuration", "price"),
         Replaced(
             "exchange-rates", "prices/fx_rate.sql", lambda: _rates(settings, currency), "configuration", "exchange_rate"
@@ -89,7 +87,12 @@ def _classes(prices: "ClassPrices") -> dict[str, str]:
 
 def _rates(settings: "CollectorSettings", currency: str) -> bytes:
     given = [
-        {"day": rate.day.isoformat(), "currency": rate.currency, "reporting_currency": currency, "rate": f"{rate.rate:f}"}
+        {
+            "day": rate.day.isoformat(),
+            "currency": rate.currency,
+            "reporting_currency": currency,
+            "rate": f"{rate.rate:f}",
+        }
         for rate in settings.exchange_rates
     ]
     return json.dumps(given).encode() if given else b""

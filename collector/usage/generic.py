@@ -57,14 +57,16 @@ class GenericSettings(SourceSettings):
     kind: Literal["generic"]
     format: Literal["csv", "jsonl", "parquet"]
     columns: dict[str, str] = Field(description="column of usage_record: SQL expression over the file's columns")
-    where: str = Field("true", description="SQL condition; rows that do not meet it are left out and counted")
-    claims: dict[str, str] = Field({}, description="claim name: SQL expression")
+    where: str = Field(default="true", description="SQL condition; rows that do not meet it are left out and counted")
+    claims: dict[str, str] = Field(default={}, description="claim name: SQL expression")
     semantics: Literal["disjoint", "inclusive"] = Field(
-        "disjoint",
+        default="disjoint",
         description="disjoint: uncached_input_tokens beside cache_*; inclusive: input_tokens is the whole prompt",
     )
-    fields: dict[str, str] = Field({}, description="jsonl: name and DuckDB type of each field; default: looked up")
-    delimiter: str = Field(",", min_length=1, max_length=1, description="csv")
+    fields: dict[str, str] = Field(
+        default={}, description="jsonl: name and DuckDB type of each field; default: looked up"
+    )
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv")
 
     @field_validator("columns")
     @classmethod
@@ -138,7 +140,7 @@ class Generic:
         return self.store.is_remote
 
     def discover(self, state: State) -> Sequence[Batch]:
-        listed = self.store.listing()
+        listed = self.store.list()
         endings = ENDINGS[self.settings.format]
         is_one_file = len(listed) == 1 and listed[0].key == self.store.place.rsplit("/", 1)[-1]
         found = listed if is_one_file else [each for each in listed if each.key.endswith(endings)]
@@ -152,7 +154,9 @@ class Generic:
         sql = queries("usage/generic.sql")
         settings = self.settings
         delimiter = _literal(settings.delimiter)
-        types = "columns = {" + _types(settings.fields) + "}" if settings.fields else "auto_detect = true, sample_size = -1"
+        types = (
+            "columns = {" + _types(settings.fields) + "}" if settings.fields else "auto_detect = true, sample_size = -1"
+        )
 
         def define() -> None:
             _mapped(connection, sql["mapped"], settings, fetched)
@@ -164,7 +168,8 @@ class Generic:
 
         def again_csv(paths: list[str]) -> None:
             parts = [
-                sql["csv_again"].replace("{{file}}", _literal(path)).replace("{{delimiter}}", delimiter) for path in paths
+                sql["csv_again"].replace("{{file}}", _literal(path)).replace("{{delimiter}}", delimiter)
+                for path in paths
             ]
             connection.execute("CREATE OR REPLACE TEMP VIEW payload AS " + " UNION ALL BY NAME ".join(parts))
             connection.execute("SELECT max(hash(payload)) FROM payload")

@@ -29,8 +29,12 @@ PATH = re.compile(r"^(trace_id|session_id|metadata\.[A-Za-z0-9_.\-]+)$")
 class ClaimNames(Settings):
     """What of a payload may become a claim beside the credential's own; anything else in it is left alone."""
 
-    tags: tuple[str, ...] = Field((), description="names of `name:value` request tags; become claims tag.<name>")
-    metadata: tuple[str, ...] = Field((), description="keys of spend_logs_metadata; become claims metadata.<key>")
+    tags: tuple[str, ...] = Field(
+        default=(), description="names of `name:value` request tags; become claims tag.<name>"
+    )
+    metadata: tuple[str, ...] = Field(
+        default=(), description="keys of spend_logs_metadata; become claims metadata.<key>"
+    )
 
     @field_validator("tags", "metadata")
     @classmethod
@@ -52,11 +56,13 @@ class LiteLLMSettings(SourceSettings):
     """LiteLLM logs in a folder or bucket."""
 
     kind: Literal["litellm"]
-    account: str | None = Field(None, description="cloud account of calls whose log does not name one")
-    call_region: str | None = Field(None, description="region of calls whose log does not name one; default: `region`")
+    account: str | None = Field(default=None, description="cloud account of calls whose log does not name one")
+    call_region: str | None = Field(
+        default=None, description="region of calls whose log does not name one; default: `region`"
+    )
     claims: ClaimNames = ClaimNames()
-    deployments: dict[str, Deployment] = Field({}, description="by LiteLLM's model_id")
-    task: str = Field("metadata.agent_task", description="trace_id, session_id or metadata.<key>")
+    deployments: dict[str, Deployment] = Field(default={}, description="by LiteLLM's model_id")
+    task: str = Field(default="metadata.agent_task", description="trace_id, session_id or metadata.<key>")
     agent: str = "metadata.agent"
     parent_agent: str = "metadata.parent_agent"
     task_outcome: str = "metadata.task_outcome"
@@ -86,7 +92,7 @@ class LiteLLM:
         return self.store.is_remote
 
     def discover(self, state: State) -> Sequence[Batch]:
-        found = [each for each in self.store.listing() if each.key.endswith(LINE_FILES)]
+        found = [each for each in self.store.list() if each.key.endswith(LINE_FILES)]
         return object_batches(state.unseen(self.name, found))
 
     def fetch(self, batch: Batch, spool: Path) -> Fetched:
@@ -109,12 +115,8 @@ class LiteLLM:
             "CREATE OR REPLACE TEMP TABLE provider_name AS FROM read_csv(?, header = true, all_varchar = true)",
             [str(HERE / "provider_name.csv")],
         )
-        connection.execute(
-            "CREATE OR REPLACE TEMP TABLE deployment AS SELECT name, places[name].account AS account, places[name].region "
-            "AS region FROM (SELECT unnest(map_keys(places)) AS name, places FROM (SELECT CAST(CAST(? AS JSON) AS "
-            "MAP(VARCHAR, STRUCT(account VARCHAR, region VARCHAR))) AS places))",
-            [json.dumps({name: place.model_dump() for name, place in settings.deployments.items()})],
-        )
+        places = {name: place.model_dump() for name, place in settings.deployments.items()}
+        connection.execute(sql["deployment"], [json.dumps(places)])
         mapped = sql["mapped"]
         for word in ("task", "agent", "parent_agent", "task_outcome"):
             mapped = mapped.replace("{{" + word + "}}", _value(getattr(settings, word)))

@@ -3,6 +3,15 @@
 -- invariant: `messages` and `response` are in no column list, so no prompt or answer ever enters the engine; only the
 -- tolerant pass holds whole lines, as long as it takes to see what is wrong with them
 
+-- :deployment
+-- grain: one deployment of the gateway that the configuration places; input: {model_id: {account, region}} as JSON
+CREATE OR REPLACE TEMP TABLE deployment AS
+SELECT name, places[name].account AS account, places[name].region AS region
+FROM (
+    SELECT unnest(map_keys(places)) AS name, places
+    FROM (SELECT CAST(CAST(? AS JSON) AS MAP(VARCHAR, STRUCT(account VARCHAR, region VARCHAR))) AS places)
+);
+
 -- :payload
 -- Measures are read as text, so that a refused one can be named exactly.
 CREATE OR REPLACE TEMP VIEW payload AS

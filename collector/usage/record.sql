@@ -273,10 +273,10 @@ SELECT
     count(*) FILTER (WHERE filtered AND reason IS NULL) AS rows_filtered,
     min(started_at) FILTER (WHERE reason IS NULL AND NOT filtered) AS first_at,
     max(ended_at) FILTER (WHERE reason IS NULL AND NOT filtered) AS last_at,
-    CAST(coalesce(sum(uncached_input_tokens), 0) AS VARCHAR) AS uncached_input_tokens,
-    CAST(coalesce(sum(cache_read_tokens), 0) AS VARCHAR) AS cache_read_tokens,
-    CAST(coalesce(sum(cache_write_5m_tokens), 0) AS VARCHAR) AS cache_write_5m_tokens,
-    CAST(coalesce(sum(cache_write_1h_tokens), 0) AS VARCHAR) AS cache_write_1h_tokens,
-    CAST(coalesce(sum(output_tokens), 0) AS VARCHAR) AS output_tokens,
+    CAST(coalesce(sum(uncached_input_tokens) FILTER (WHERE reason IS NULL AND NOT filtered), 0) AS VARCHAR) AS uncached_input_tokens,
+    CAST(coalesce(sum(cache_read_tokens) FILTER (WHERE reason IS NULL AND NOT filtered), 0) AS VARCHAR) AS cache_read_tokens,
+    CAST(coalesce(sum(cache_write_5m_tokens) FILTER (WHERE reason IS NULL AND NOT filtered), 0) AS VARCHAR) AS cache_write_5m_tokens,
+    CAST(coalesce(sum(cache_write_1h_tokens) FILTER (WHERE reason IS NULL AND NOT filtered), 0) AS VARCHAR) AS cache_write_1h_tokens,
+    CAST(coalesce(sum(output_tokens) FILTER (WHERE reason IS NULL AND NOT filtered), 0) AS VARCHAR) AS output_tokens,
     (SELECT count(DISTINCT claim_set_id) FROM fresh_record) AS claim_sets
 FROM staged_record;

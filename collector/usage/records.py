@@ -110,7 +110,7 @@ def write(connection: duckdb.DuckDBPyConnection, source: str, staged: Staged) ->
         connection.execute(sql[step])
     for refused in fetched.refused:
         connection.execute(
-            "INSERT INTO rejected_row BY NAME SELECT ? AS load_id, ? AS source, ? AS location, ? AS reason, ? AS detail",
+            "INSERT INTO rejected_row (load_id, source, location, reason, detail) VALUES (?, ?, ?, ?, ?)",
             [load_id, source, refused.key, refused.reason, refused.detail],
         )
     outcome = connection.execute(sql["outcome"])
@@ -122,7 +122,7 @@ def write(connection: duckdb.DuckDBPyConnection, source: str, staged: Staged) ->
     notes = [f"{refused.key}: {refused.detail}" for refused in fetched.refused]
     if figures["claim_sets"] > MANY_CLAIM_SETS:
         notes.append(
-            f"{figures['claim_sets']:,} different claim sets in one load: is one of the source's `claims` unique to a call?"
+            f"{figures['claim_sets']:,} claim sets in one load: is one of the source's `claims` unique to a call?"
         )
     return LoadResult(
         rows_read=figures["rows_read"] + len(fetched.refused),
@@ -176,5 +176,5 @@ def unreadable(fetched: Fetched) -> CollectError:
     return CollectError(
         "cannot be read as what the configuration says it is",
         fetched.batch.detail,
-        "Nothing of it was loaded; check that `kind` and `format` of the source fit its files, and that they are complete",
+        "Nothing of it was loaded; check that the source's `kind` and `format` fit its files and that they are whole",
     )

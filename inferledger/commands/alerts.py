@@ -23,7 +23,9 @@ from inferledger.options import ConfigOption, Format, FormatOption, instant, loa
 SPAN = re.compile(r"(\d+)\s*(m|h|d|w)")
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 Reason = Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why; kept in the audit trail.")]
-Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="In whose name. Default: the account that runs this.")]
+Who = Annotated[
+    str | None, typer.Option("--who", metavar="NAME", help="In whose name. Default: the account that runs this.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -51,25 +53,44 @@ def list_(
         found = [each for each in states.load(connection).values() if everything or each.state != "ok" or each.firing]
         active = silences.active(connection, now)
     rules = {rule.name: rule for rule in configuration.alerts.all_rules()}
-    rows = [_row(each, rules) for each in sorted(found, key=lambda s: (not s.firing, s.state != "pending", s.rule, s.series))]
-    quiet = [{"id": s.id, "matchers": dict(s.matchers), "reason": s.reason, "who": s.who, "until": s.until.isoformat()} for s in active]
+    rows = [
+        _row(each, rules)
+        for each in sorted(found, key=lambda s: (not s.firing, s.state != "pending", s.rule, s.series))
+    ]
+    quiet = [
+        {"id": s.id, "matchers": dict(s.matchers), "reason": s.reason, "who": s.who, "until": s.until.isoformat()}
+        for s in active
+    ]
     if format_ is Format.JSON:
         print_json({"states": rows, "silences": quiet})
         return
     if not rows:
-        out().print("Nothing fires." if not everything else "No rule has been evaluated yet; run `inferledger alerts evaluate`.", markup=False)
+        out().print(
+            "Nothing fires."
+            if not everything
+            else "No rule has been evaluated yet; run `inferledger alerts evaluate`.",
+            markup=False,
+        )
     else:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         for name, wide in (("state", False), ("rule", False), ("what", False), ("since", False), ("why", True)):
             table.add_column(name, no_wrap=not wide, overflow="fold")
         for row in rows:
             colour = {"firing": "red", "pending": "yellow", "ok": "green"}.get(row["state"], "dim")
-            table.add_row(f"[{colour}]{row['state']}[/]", escape(row["rule"]), escape(words.series_name(json.dumps(row["series"]))),
-                          row["since"][:16].replace("T", " "), escape(row["reason"]))  # fmt: skip
+            table.add_row(
+                f"[{colour}]{row['state']}[/]",
+                escape(row["rule"]),
+                escape(words.series_name(json.dumps(row["series"]))),
+                row["since"][:16].replace("T", " "),
+                escape(row["reason"]),
+            )
         out().print(table)
     for each in quiet:
         what = ", ".join(f"{name}={glob}" for name, glob in each["matchers"].items())
-        out().print(f"silenced until {each['until'][:16]}: {what} ({each['reason']}, {each['who']}); id {each['id']}", markup=False)
+        out().print(
+            f"silenced until {each['until'][:16]}: {what} ({each['reason']}, {each['who']}); id {each['id']}",
+            markup=False,
+        )
 
 
 def _row(state: states.State, rules: dict[str, Any]) -> dict[str, Any]:
@@ -94,16 +115,28 @@ def evaluate(config: ConfigOption = None, format_: FormatOption = Format.TABLE) 
     evaluation, delivery = done.evaluation, done.delivery
     problems = [*evaluation.problems, *delivery.problems]
     if format_ is Format.JSON:
-        print_json({
-            "manifest": evaluation.manifest, "rules": evaluation.rules, "series": evaluation.series,
-            "firing": [{"rule": rule, "series": json.loads(series)} for rule, series in evaluation.firing],
-            "messages": evaluation.messages, "silenced": evaluation.silenced, "unjudged": list(evaluation.unjudged),
-            "sent": delivery.sent, "retried": delivery.retried, "failed": delivery.failed, "uncertain": delivery.uncertain,
-            "problems": problems,
-        })  # fmt: skip
+        print_json(
+            {
+                "manifest": evaluation.manifest,
+                "rules": evaluation.rules,
+                "series": evaluation.series,
+                "firing": [{"rule": rule, "series": json.loads(series)} for rule, series in evaluation.firing],
+                "messages": evaluation.messages,
+                "silenced": evaluation.silenced,
+                "unjudged": list(evaluation.unjudged),
+                "sent": delivery.sent,
+                "retried": delivery.retried,
+                "failed": delivery.failed,
+                "uncertain": delivery.uncertain,
+                "problems": problems,
+            }
+        )
     else:
-        out().print(f"{count(evaluation.rules)} rules, {count(evaluation.series)} series: {count(len(evaluation.firing))} firing, "
-                    f"{count(evaluation.messages)} new message(s), {count(delivery.sent)} sent.", markup=False)  # fmt: skip
+        out().print(
+            f"{count(evaluation.rules)} rules, {count(evaluation.series)} series: {count(len(evaluation.firing))} firing, "
+            f"{count(evaluation.messages)} new message(s), {count(delivery.sent)} sent.",
+            markup=False,
+        )
         complain([f"fires: {rule}, {words.series_name(series)}" for rule, series in evaluation.firing], "▲")
         complain(problems)
     if problems:
@@ -111,10 +144,14 @@ def evaluate(config: ConfigOption = None, format_: FormatOption = Format.TABLE) 
 
 
 def silence(
-    matchers: Annotated[list[str], typer.Argument(metavar="NAME=GLOB...", help="rule, severity or a dimension, e.g. team=search.")],
+    matchers: Annotated[
+        list[str], typer.Argument(metavar="NAME=GLOB...", help="rule, severity or a dimension, e.g. team=search.")
+    ],
     reason: Reason,
     for_: Annotated[str | None, typer.Option("--for", metavar="SPAN", help="How long, e.g. 90m, 8h, 3d, 2w.")] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="INSTANT", help="Or until when, e.g. 2026-12-01T09:00Z.")] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="INSTANT", help="Or until when, e.g. 2026-12-01T09:00Z.")
+    ] = None,
     who: Who = None,
     config: ConfigOption = None,
 ) -> None:
@@ -133,7 +170,10 @@ def silence(
             identity = silences.add(connection, pairs, until=end, reason=reason, who=who or getpass.getuser(), now=now)
     except ValueError as error:
         raise UsageError(f"{error}.") from error
-    out().print(f"Silenced until {end:%Y-%m-%d %H:%M} UTC. `inferledger alerts unsilence {identity}` ends it earlier.", markup=False)
+    out().print(
+        f"Silenced until {end:%Y-%m-%d %H:%M} UTC. `inferledger alerts unsilence {identity}` ends it earlier.",
+        markup=False,
+    )
 
 
 def _span(text: str) -> timedelta:
@@ -163,8 +203,21 @@ def held(config: ConfigOption = None, format_: FormatOption = Format.TABLE) -> N
         found = outbox.held(connection)
         lines = outbox.problems(connection, now=datetime.now(UTC))
     if format_ is Format.JSON:
-        print_json([{"seq": m.seq, "key": m.key, "channel": m.channel, "status": m.status, "subject": m.subject,
-                     "created_at": m.created_at.isoformat(), "attempts": m.attempts, "detail": m.detail} for m in found])  # fmt: skip
+        print_json(
+            [
+                {
+                    "seq": m.seq,
+                    "key": m.key,
+                    "channel": m.channel,
+                    "status": m.status,
+                    "subject": m.subject,
+                    "created_at": m.created_at.isoformat(),
+                    "attempts": m.attempts,
+                    "detail": m.detail,
+                }
+                for m in found
+            ]
+        )
     else:
         for line in lines:
             out().print(line, markup=False)

@@ -24,13 +24,22 @@ def attribute(config: ConfigOption = None, as_of: AsOfOption = None, format_: Fo
     with spinner("attributing") as say:
         done = jobs.attribute(configuration, at, say)
     if format_ is Format.JSON:
-        print_json({
-            "as_of": at.isoformat(), "hours": done.hours, "events": done.events, "billing_periods": done.billing_periods,
-            "rebuilt": done.rebuilt, "failed_controls": list(done.failed_controls),
-        })  # fmt: skip
+        print_json(
+            {
+                "as_of": at.isoformat(),
+                "hours": done.hours,
+                "events": done.events,
+                "billing_periods": done.billing_periods,
+                "rebuilt": done.rebuilt,
+                "failed_controls": list(done.failed_controls),
+            }
+        )
     else:
-        out().print(f"{count(done.hours)} hours with {count(done.events)} calls and {count(done.billing_periods)} billing period(s) "
-                    f"attributed as of {at:%Y-%m-%d %H:%M} UTC.", markup=False)  # fmt: skip
+        out().print(
+            f"{count(done.hours)} hours with {count(done.events)} calls and {count(done.billing_periods)} billing period(s) "
+            f"attributed as of {at:%Y-%m-%d %H:%M} UTC.",
+            markup=False,
+        )
         complain([f"control does not hold: {name}" for name in done.failed_controls])
     if done.failed_controls:
         raise typer.Exit(ExitCode.FINDINGS)

@@ -28,7 +28,9 @@ def add_to(app: typer.Typer) -> None:
 def collect(
     config: ConfigOption = None,
     only: Annotated[Family | None, typer.Option("--only", help="Only sources of this family.")] = None,
-    source: Annotated[list[str] | None, typer.Option("--source", "-s", metavar="NAME", help="Only this source; may be repeated.")] = None,
+    source: Annotated[
+        list[str] | None, typer.Option("--source", "-s", metavar="NAME", help="Only this source; may be repeated.")
+    ] = None,
     as_of: AsOfOption = None,
     format_: FormatOption = Format.TABLE,
 ) -> None:
@@ -43,7 +45,9 @@ def collect(
         done = jobs.collect(configuration, chosen, instant(as_of, configuration.zone), moved)
     by_source: dict[str, dict[str, int]] = {}
     for each in done.loaded:
-        row = by_source.setdefault(each.source, dict.fromkeys(("batches", "rows_read", "rows_loaded", "rows_rejected", "rows_filtered"), 0))
+        row = by_source.setdefault(
+            each.source, dict.fromkeys(("batches", "rows_read", "rows_loaded", "rows_rejected", "rows_filtered"), 0)
+        )
         row["batches"] += 1
         for figure in ("rows_read", "rows_loaded", "rows_rejected", "rows_filtered"):
             row[figure] += int(getattr(each.result, figure))

@@ -15,7 +15,9 @@ from warehouse.engine import locked
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    db = typer.Typer(help="Bring both databases to this version's tables, or say where they stand.", no_args_is_help=True)
+    db = typer.Typer(
+        help="Bring both databases to this version's tables, or say where they stand.", no_args_is_help=True
+    )
     db.command()(upgrade)
     db.command()(current)
     app.add_typer(db, name="db")
@@ -57,8 +59,10 @@ def _standing(configuration: Configuration) -> dict[str, dict[str, str | bool | 
         with locked(layout, "db current", configuration.engine):
             stands["evidence"] = migrations.current("evidence", evidence.url(layout))
     heads = {"evidence": migrations.heads("evidence"), "operations": migrations.heads("operations")}
-    return {name: {"current": found[0] if found else None, "head": heads[name][0], "is_current": found == heads[name]}
-            for name, found in stands.items()}  # fmt: skip
+    return {
+        name: {"current": found[0] if found else None, "head": heads[name][0], "is_current": found == heads[name]}
+        for name, found in stands.items()
+    }
 
 
 def _operations(configuration: Configuration, what: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -17,10 +17,11 @@ import demo as demo_room
 from delivery.channels import Channel, open_channels
 from demo import organisation
 from inferledger import config as configurations
-from inferledger import jobs, options, serving, summary_text
+from inferledger import jobs, options, summary_text
 from inferledger import summary as figures
+from inferledger.commands.dashboard import serve
 from inferledger.config import Configuration
-from inferledger.console import batches, complain, err, out, spinner
+from inferledger.console import batches, complain, out, spinner
 from inferledger.exits import UsageError
 from inferledger.figures import count, money
 from inferledger.folder_channel import folder_channel
@@ -34,8 +35,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def demo(
-    days: Annotated[int, typer.Option("--days", min=1, max=366, help="How many days the company has used models.")] = 30,
-    scale: Annotated[float, typer.Option("--scale", min=0.001, max=100, help="1 is about 340,000 calls in 30 days.")] = 1.0,
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=366, help="How many days the company has used models.")
+    ] = 30,
+    scale: Annotated[
+        float, typer.Option("--scale", min=0.001, max=100, help="1 is about 340,000 calls in 30 days.")
+    ] = 1.0,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another company.")] = 7,
     data: Annotated[Path, typer.Option("--data", metavar="DIR", help="Where everything is written.")] = Path(".demo"),
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port of the dashboard.")] = 8501,
@@ -53,8 +58,10 @@ def demo(
     before = jobs.snapshot(configuration)
     organisation.deliver_restatement(data)
     _ledger(configuration, as_of, "the bill restated")
-    changed = _restated(before.sql("SELECT sum(effective_nano) FROM bill_day").column(0)[0].as_py(),
-                        jobs.snapshot(configuration).sql("SELECT sum(effective_nano) FROM bill_day").column(0)[0].as_py())  # fmt: skip
+    changed = _restated(
+        before.sql("SELECT sum(effective_nano) FROM bill_day").column(0)[0].as_py(),
+        jobs.snapshot(configuration).sql("SELECT sum(effective_nano) FROM bill_day").column(0)[0].as_py(),
+    )
     if changed:
         out().print(f"  {changed}", markup=False)
     _tell(configuration, data)
@@ -62,10 +69,15 @@ def demo(
     summary_text.show(out(), figures.summary(jobs.snapshot(configuration)))
     out().print(f"Done in {time.monotonic() - began:.0f} s. Go on with these, from this folder:", markup=False)
     named = "" if data == configurations.DEMO_FILE.parent else f" --config {data / configurations.FILE_NAME}"
-    for command in ("summary --by team,model", "explain --team search --day ...", "doctor", "dashboard"):
+    for command in (
+        "summary --by team,model",
+        f"explain --team search --day {as_of - timedelta(days=4):%Y-%m-%d}",
+        "doctor",
+        "dashboard",
+    ):
         out().print(f"  inferledger {command}{named}", markup=False)
     if not no_serve:
-        serving.serve(data / configurations.FILE_NAME, configuration, port=port)
+        raise typer.Exit(serve(configuration, port, None, headless=False))
 
 
 @contextmanager
@@ -74,7 +86,9 @@ def _step(what: str) -> Iterator[list[str]]:
     began = time.monotonic()
     said: list[str] = []
     yield said
-    out().print(f"[green]✓[/] {what} [dim]{time.monotonic() - began:.1f} s[/]" + "".join(f"\n  {line}" for line in said))
+    out().print(
+        f"[green]✓[/] {what} [dim]{time.monotonic() - began:.1f} s[/]" + "".join(f"\n  {line}" for line in said)
+    )
 
 
 def _write(folder: Path, days: int, scale: float, seed: int) -> datetime:
@@ -91,7 +105,9 @@ def _write(folder: Path, days: int, scale: float, seed: int) -> datetime:
             shutil.rmtree(half, ignore_errors=True)
             made = organisation.write(half, seed=seed, days=days, scale=scale)
             half.rename(folder)
-            said.append(f"{count(made.gateway_calls)} calls, {count(made.bill_lines)} bill lines, {count(made.files)} files in {folder}")
+            said.append(
+                f"{count(made.gateway_calls)} calls, {count(made.bill_lines)} bill lines, {count(made.files)} files in {folder}"
+            )
         (folder / configurations.FILE_NAME).write_text(organisation.config())
         (folder / STAMP).write_text(stamp)
     facts = json.loads((folder / organisation.FACTS).read_text())
@@ -112,8 +128,10 @@ def _ledger(configuration: Configuration, as_of: datetime, what: str) -> None:
     with _step(f"collected: {what}") as said:
         with batches() as moved:
             collected = jobs.collect(configuration, None, as_of, moved)
-        said.append(f"{count(collected.total('rows_loaded'))} rows in {count(len(collected.loaded))} batches"
-                    + (f", {count(collected.total('rows_rejected'))} rejected" if collected.total("rows_rejected") else ""))  # fmt: skip
+        said.append(
+            f"{count(collected.total('rows_loaded'))} rows in {count(len(collected.loaded))} batches"
+            + (f", {count(collected.total('rows_rejected'))} rejected" if collected.total("rows_rejected") else "")
+        )
     complain([str(finding) for finding in collected.findings])
     with _step("attributed") as said:
         with spinner("attributing") as say:
@@ -133,7 +151,11 @@ def _restated(before: int | None, after: int | None) -> str | None:
 
 def _channels(configuration: Configuration, data: Path) -> dict[str, Channel]:
     """The configured channels whose secrets are there; else a folder."""
-    usable = {name: channel for name, channel in open_channels(configuration.delivery, os.environ).items() if not channel.check()}
+    usable = {
+        name: channel
+        for name, channel in open_channels(configuration.delivery, os.environ).items()
+        if not channel.check()
+    }
     return usable or folder_channel(data / "messages")
 
 
@@ -142,9 +164,12 @@ def _tell(configuration: Configuration, data: Path) -> None:
     channels = _channels(configuration, data)
     with _step("alert rules evaluated") as said:
         done = jobs.alert(configuration, channels=channels)
-        said.append(f"{count(len(done.evaluation.firing))} firing, {count(done.evaluation.messages)} new message(s) to "
-                    + (f"{data / 'messages'}" if "folder" in channels else ", ".join(channels)))  # fmt: skip
+        said.append(
+            f"{count(len(done.evaluation.firing))} firing, {count(done.evaluation.messages)} new message(s) to "
+            + (f"{data / 'messages'}" if "folder" in channels else ", ".join(channels))
+        )
     complain([*done.evaluation.problems, *done.delivery.problems])
     with _step("daily report made") as said:
-        said += jobs.report_demo(configuration, data / "reports", channels)
-    err().file.flush()
+        told = jobs.report(configuration, by_hand=True, channels=channels)
+        said += [str(page.path) for run in told.runs for page in run.pages]
+    complain(told.problems)

@@ -28,11 +28,15 @@ def doctor(config: ConfigOption = None, format_: FormatOption = Format.TABLE) ->
     found = checks.run(loaded(config), datetime.now(UTC))
     counted = Counter(check.result for check in found)
     if format_ is Format.JSON:
-        print_json({
-            "result": "fail" if counted["fail"] else "warn" if counted["warn"] else "ok",
-            "ok": counted["ok"], "warn": counted["warn"], "fail": counted["fail"],
-            "checks": [vars(check) for check in found],
-        })  # fmt: skip
+        print_json(
+            {
+                "result": "fail" if counted["fail"] else "warn" if counted["warn"] else "ok",
+                "ok": counted["ok"],
+                "warn": counted["warn"],
+                "fail": counted["fail"],
+                "checks": [vars(check) for check in found],
+            }
+        )
     else:
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)
@@ -40,7 +44,9 @@ def doctor(config: ConfigOption = None, format_: FormatOption = Format.TABLE) ->
         grid.add_column(overflow="fold")
         for check in found:
             remedy = f"\n[bold]→ {escape(check.remedy)}[/]" if check.remedy else ""
-            grid.add_row(MARKS[check.result], f"[dim]{check.area}[/] {escape(check.subject)}", escape(check.detail) + remedy)
+            grid.add_row(
+                MARKS[check.result], f"[dim]{check.area}[/] {escape(check.subject)}", escape(check.detail) + remedy
+            )
         out().print(grid)
         out().print(f"\n{counted['ok']} ok, {counted['warn']} to look at, {counted['fail']} failed.", markup=False)
     if counted["fail"]:

@@ -22,16 +22,25 @@ def add_to(app: typer.Typer) -> None:
 
 def explain(
     config: ConfigOption = None,
-    team: Annotated[Names, typer.Option("--team", metavar="NAME", help="`(none)` is without one; may be repeated, as the next ones.")] = None,
+    team: Annotated[
+        Names,
+        typer.Option("--team", metavar="NAME", help="`(none)` is without one; may be repeated, as the next ones."),
+    ] = None,
     app: Annotated[Names, typer.Option("--app", metavar="NAME", help="Only this application.")] = None,
     agent: Annotated[Names, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
     model: Annotated[Names, typer.Option("--model", metavar="NAME", help="Only this model.")] = None,
-    kind: Annotated[Names, typer.Option("--kind", metavar="KIND", help="Only this kind of cost, e.g. unattributed.")] = None,
+    kind: Annotated[
+        Names, typer.Option("--kind", metavar="KIND", help="Only this kind of cost, e.g. unattributed.")
+    ] = None,
     task: Annotated[str | None, typer.Option("--task", metavar="ID", help="One agent task.")] = None,
-    on: Annotated[str | None, typer.Option("--day", metavar="DAY", help="Only this day, in the configured zone.")] = None,
+    on: Annotated[
+        str | None, typer.Option("--day", metavar="DAY", help="Only this day, in the configured zone.")
+    ] = None,
     first: Annotated[str | None, typer.Option("--from", metavar="DAY", help="First day.")] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="DAY", help="Last day, included.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Rows shown a level; the rest is summed up. 0: all.")] = 8,
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, help="Rows shown a level; the rest is summed up. 0: all.")
+    ] = 4,
     format_: FormatOption = Format.TABLE,
 ) -> None:
     """Walk a figure back: ledger postings, the buckets where bill and log met, lines of the bill, records of the log.
@@ -41,9 +50,15 @@ def explain(
     if on and (first or last):
         raise UsageError("Give either --day, or --from and --to.")
     where = Filters(
-        first_day=day(on or first), last_day=day(on or last), team=_values(team), app=_values(app), agent=_values(agent),
-        model=_values(model), kind=_values(kind), task_id=(task,) if task else (),
-    )  # fmt: skip
+        first_day=day(on or first),
+        last_day=day(on or last),
+        team=_values(team),
+        app=_values(app),
+        agent=_values(agent),
+        model=_values(model),
+        kind=_values(kind),
+        task_id=(task,) if task else (),
+    )
     facts = walk.explain(jobs.snapshot(loaded(config)), where, limit)
     if not facts["postings"]:
         raise UsageError("The ledger has nothing of that. `inferledger summary --by team,model` shows what there is.")

@@ -28,4 +28,6 @@ def init(
             file.write(TEMPLATE.read_text(encoding="utf-8"))
     except FileExistsError as error:
         raise UsageError(f"{path} is there already, and stays as it is. Name another file, or move it away.") from error
-    out().print(f"Written: {path}. Name your bill and your log under `sources`, then run `inferledger doctor`.", markup=False)
+    out().print(
+        f"Written: {path}. Name your bill and your log under `sources`, then run `inferledger doctor`.", markup=False
+    )

@@ -22,8 +22,19 @@ def publish(config: ConfigOption = None, format_: FormatOption = Format.TABLE) -
     with spinner("publishing") as say:
         done = jobs.publish(configuration, say)
     if format_ is Format.JSON:
-        print_json({"manifest": done.manifest, "previous": done.previous, "written": done.written, "carried": done.carried,
-                    "changed": done.manifest != done.previous})  # fmt: skip
+        print_json(
+            {
+                "manifest": done.manifest,
+                "previous": done.previous,
+                "written": done.written,
+                "carried": done.carried,
+                "changed": done.manifest != done.previous,
+            }
+        )
         return
-    what = "unchanged" if done.manifest == done.previous else f"{count(done.written)} files written, {count(done.carried)} kept"
+    what = (
+        "unchanged"
+        if done.manifest == done.previous
+        else f"{count(done.written)} files written, {count(done.carried)} kept"
+    )
     out().print(f"Published snapshot {done.manifest[:8]}: {what}.", markup=False)

@@ -19,12 +19,20 @@ def add_to(app: typer.Typer) -> None:
 
 def summary(
     config: ConfigOption = None,
-    by: Annotated[list[str] | None, typer.Option("--by", metavar="DIMENSION", help="Split by this instead, e.g. `day`, `app`, "
-                                                 "`agent,model`; may be repeated.")] = None,
-    first: Annotated[str | None, typer.Option("--from", metavar="DAY", help="First day, in the configured zone.")] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="DIMENSION",
+            help="Split by this instead, e.g. `day`, `app`, `agent,model`; may be repeated.",
+        ),
+    ] = None,
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="DAY", help="First day, in the configured zone.")
+    ] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="DAY", help="Last day, included.")] = None,
     format_: FormatOption = Format.TABLE,
-) -> None:  # fmt: skip
+) -> None:
     """Print what inference cost, for whom, per million tokens, whether the books balance, and what is unknown."""
     where = Filters(first_day=day(first), last_day=day(last))
     if where.first_day and where.last_day and where.first_day > where.last_day:

@@ -235,8 +235,8 @@ def test_an_empty_organisation_tells_nothing_and_says_why(world, engine, folder,
 
 
 def test_a_snapshot_of_another_scope_is_refused(published, engine, folder, settings):
+    team = ReportSettings(name="team", teams=("search",))
     with pytest.raises(Forbidden, match="shows team search, but the snapshot was opened for the whole organisation"):
-        team = ReportSettings(name="team", teams=("search",))
         tell(published, engine, folder, team, scope=Scope.everything("test"))
     with pytest.raises(Forbidden, match="shows the whole organisation, but"):
         tell(published, engine, folder, settings, scope=Scope.of("test", ["search"]))

@@ -1,0 +1,5 @@
+"""`python -m inferledger`."""
+
+from inferledger.cli import main
+
+main()
