@@ -55,12 +55,24 @@ class World:
         self.calls += 1
         record_id = facts.pop("record_id", f"call-{self.calls}")
         row: dict[str, Any] = {
-            "load_id": "usage", "source": "gateway", "source_trust": 10, "record_id": record_id,
-            "event_key": f"s:gateway:{record_id}", "record_digest": f"{record_id}-{self.calls}",
-            "started_at": ended_at, "ended_at": ended_at, "provider": "aws.bedrock", "model": "nova-pro",
-            "account_id": "111122223333", "region_id": "us-east-1", "scope": "regional", "service_tier": "standard",
-            "status": "success", "semantics": "test", **{f"{name}_tokens": facts.pop(name, None) for name in CLASSES
-                                                        if name in ("uncached_input", "output")}, **facts,
+            "load_id": "usage",
+            "source": "gateway",
+            "source_trust": 10,
+            "record_id": record_id,
+            "event_key": f"s:gateway:{record_id}",
+            "record_digest": f"{record_id}-{self.calls}",
+            "started_at": ended_at,
+            "ended_at": ended_at,
+            "provider": "aws.bedrock",
+            "model": "nova-pro",
+            "account_id": "111122223333",
+            "region_id": "us-east-1",
+            "scope": "regional",
+            "service_tier": "standard",
+            "status": "success",
+            "semantics": "test",
+            **{f"{name}_tokens": facts.pop(name, None) for name in CLASSES if name in ("uncached_input", "output")},
+            **facts,
         }
         for name in ("cache_read", "cache_write_5m", "cache_write_1h"):
             if name in row:
@@ -79,14 +91,29 @@ class World:
             start_at = datetime.fromisoformat(start)
             period = facts.pop("billing_period", f"{start_at:%Y-%m}")
             row: dict[str, Any] = {
-                "load_id": f"bill-{period}", "export_name": "export", "billing_period": period,
-                "line_digest": f"line-{self.lines}", "provider_name": "aws", "billing_account_id": "999988887777",
-                "sub_account_id": "111122223333", "billing_currency": "USD", "region_id": "us-east-1",
-                "billing_period_start": f"{period}-01", "billing_period_end": f"{period}-01",
-                "charge_period_start": start, "charge_period_end": end or start_at.replace(minute=59, second=59).isoformat(),
-                "charge_category": "Usage", "service_name": "Amazon Bedrock", "billed_cost": cost, "effective_cost": cost,
-                "list_cost": cost, "x_charge_family": "model_api" if token_class else "other",
-                "x_model": "nova-pro" if token_class else None, "x_token_class": token_class, "x_tokens": tokens, **facts,
+                "load_id": f"bill-{period}",
+                "export_name": "export",
+                "billing_period": period,
+                "line_digest": f"line-{self.lines}",
+                "provider_name": "aws",
+                "billing_account_id": "999988887777",
+                "sub_account_id": "111122223333",
+                "billing_currency": "USD",
+                "region_id": "us-east-1",
+                "billing_period_start": f"{period}-01",
+                "billing_period_end": f"{period}-01",
+                "charge_period_start": start,
+                "charge_period_end": end or start_at.replace(minute=59, second=59).isoformat(),
+                "charge_category": "Usage",
+                "service_name": "Amazon Bedrock",
+                "billed_cost": cost,
+                "effective_cost": cost,
+                "list_cost": cost,
+                "x_charge_family": "model_api" if token_class else "other",
+                "x_model": "nova-pro" if token_class else None,
+                "x_token_class": token_class,
+                "x_tokens": tokens,
+                **facts,
             }
             if end is None:
                 row["charge_period_end"] = c.execute("SELECT ?::TIMESTAMP + INTERVAL 1 HOUR", [start]).fetchone()[0]
@@ -97,11 +124,25 @@ class World:
         """Catalogue prices per million tokens, by token class."""
         with self.connected() as c:
             for token_class, amount in per_mtok.items():
-                self._insert(c, "price", {
-                    "load_id": "prices", "book": "catalogue", "provider": "aws.bedrock", "model": model,
-                    "service_tier": "standard", "token_class": token_class, "from_input_tokens": 0, "currency": "USD",
-                    "per_mtok": amount, "valid_from": "1970-01-01", "valid_to": "9999-12-31",
-                    "match_reason": "test", "origin": "test"})
+                self._insert(
+                    c,
+                    "price",
+                    {
+                        "load_id": "prices",
+                        "book": "catalogue",
+                        "provider": "aws.bedrock",
+                        "model": model,
+                        "service_tier": "standard",
+                        "token_class": token_class,
+                        "from_input_tokens": 0,
+                        "currency": "USD",
+                        "per_mtok": amount,
+                        "valid_from": "1970-01-01",
+                        "valid_to": "9999-12-31",
+                        "match_reason": "test",
+                        "origin": "test",
+                    },
+                )
 
     def attribute(self) -> attribution.AttributionReport:
         """Run the waterfall for what changed."""
@@ -128,8 +169,10 @@ class World:
     def _claim_set(c: duckdb.DuckDBPyConnection, claims: dict[str, str]) -> str:
         name = "&".join(f"{key}={value}" for key, value in sorted(claims.items()))
         if not c.execute("SELECT 1 FROM claim_set WHERE claim_set_id = ?", [name]).fetchone():
-            c.execute("INSERT INTO claim_set VALUES (?, MAP(?::VARCHAR[], ?::VARCHAR[]))",
-                      [name, list(claims), list(claims.values())])
+            c.execute(
+                "INSERT INTO claim_set VALUES (?, MAP(?::VARCHAR[], ?::VARCHAR[]))",
+                [name, list(claims), list(claims.values())],
+            )
         return name
 
     @staticmethod

@@ -61,7 +61,9 @@ def failing(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     rows = connection.execute(
         """
         SELECT name || ' at ' || strftime(hour, '%Y-%m-%d %H:00') FROM control_hour WHERE lhs <> rhs
-        UNION ALL SELECT name || ' of ' || billing_period || ' ' || currency FROM control_period WHERE lhs <> rhs ORDER BY 1
+        UNION ALL
+        SELECT name || ' of ' || billing_period || ' ' || currency FROM control_period WHERE lhs <> rhs
+        ORDER BY 1
         """
     ).to_arrow_table()
     return tuple(str(value) for value in rows.column(0).to_pylist())
@@ -83,7 +85,8 @@ def _forget_if_model_changed(connection: duckdb.DuckDBPyConnection, settings: Wa
     derived.remember(connection, "model", stamp)
     connection.execute(
         """
-        INSERT INTO touched_hour SELECT DISTINCT CAST(date_trunc('hour', ended_at) AS TIMESTAMP), 'model' FROM usage_record;
+        INSERT INTO touched_hour
+        SELECT DISTINCT CAST(date_trunc('hour', ended_at) AS TIMESTAMP), 'model' FROM usage_record;
         INSERT INTO touched_hour
         SELECT DISTINCT CAST(date_trunc('hour', charge_period_start) AS TIMESTAMP), 'model' FROM billing_line;
         DELETE FROM dirty_period; INSERT INTO dirty_period SELECT DISTINCT billing_period FROM billing_line;
@@ -98,8 +101,14 @@ def _parameters(connection: duckdb.DuckDBPyConnection, settings: WarehouseSettin
         "CREATE OR REPLACE TEMP TABLE run_parameter AS SELECT CAST(? AS TIMESTAMP) AS as_of, "
         "CAST(? AS BIGINT) AS settle_hours, CAST(? AS BIGINT) AS long_context_tokens, CAST(? AS VARCHAR) AS currency, "
         "CAST(? AS BIGINT) AS tolerance_minutes, CAST(? AS VARCHAR) AS zone",
-        [as_of, choices.settle_after_hours, choices.long_context_tokens, settings.currency,
-         choices.clock_tolerance_minutes, settings.zone],
+        [
+            as_of,
+            choices.settle_after_hours,
+            choices.long_context_tokens,
+            settings.currency,
+            choices.clock_tolerance_minutes,
+            settings.zone,
+        ],
     )
     connection.execute("CREATE OR REPLACE TEMP TABLE scope_service (name VARCHAR)")
     connection.execute("CREATE OR REPLACE TEMP TABLE scope_account (account_id VARCHAR)")
@@ -207,7 +216,8 @@ def _events(connection: duckdb.DuckDBPyConnection) -> int:
         CREATE OR REPLACE TEMP TABLE old_event AS
         SELECT e.event_key, e.hour FROM usage_event AS e, work_span AS s
         WHERE e.hour >= s.first_hour AND e.hour < s.last_hour
-          AND (e.event_key IN (SELECT event_key FROM new_event) OR e.event_key IN (SELECT event_key FROM work_operation));
+          AND (e.event_key IN (SELECT event_key FROM new_event)
+               OR e.event_key IN (SELECT event_key FROM work_operation));
         DELETE FROM usage_event USING (SELECT min(hour) AS first_hour, max(hour) AS last_hour FROM old_event) AS s
         WHERE usage_event.hour >= s.first_hour AND usage_event.hour <= s.last_hour
           AND usage_event.event_key IN (SELECT event_key FROM old_event);
@@ -232,10 +242,24 @@ def _run_hours(connection: duckdb.DuckDBPyConnection, progress: Progress) -> int
         SEMI JOIN work_hour AS w ON w.hour = date_trunc('hour', l.charge_period_start)
         """
     )
-    for name in ("10_rate", "11_event_class", "12_usage_hour", "13_latency_hour", "14_task_usage_hour",
-                 "15_user_usage_hour", "20_bill_line", "60_bill_bucket", "61_bill_amount", "62_event_cell",
-                 "63_bucket_match", "64_api_posting", "70_ledger_hour", "71_task_hour", "72_user_hour",
-                 "73_match_hour"):
+    for name in (
+        "10_rate",
+        "11_event_class",
+        "12_usage_hour",
+        "13_latency_hour",
+        "14_task_usage_hour",
+        "15_user_usage_hour",
+        "20_bill_line",
+        "60_bill_bucket",
+        "61_bill_amount",
+        "62_event_cell",
+        "63_bucket_match",
+        "64_api_posting",
+        "70_ledger_hour",
+        "71_task_hour",
+        "72_user_hour",
+        "73_match_hour",
+    ):
         if name == "62_event_cell":
             _bucket_hours(connection)
         progress(f"{hours} hours: {name}")
@@ -266,7 +290,8 @@ def _bucket_hours(connection: duckdb.DuckDBPyConnection) -> None:
         """
         CREATE OR REPLACE TEMP TABLE bucket_hour AS
         SELECT h.hour, b.bucket_id, b.provider, b.account_id, b.region_id, b.model, b.token_class, b.service_tier,
-               b.scope, b.context_tier, date_diff('second', b.charge_period_start, b.charge_period_end) AS period_seconds
+               b.scope, b.context_tier,
+               date_diff('second', b.charge_period_start, b.charge_period_end) AS period_seconds
         FROM bill_bucket AS b INNER JOIN hour_calendar AS h
           ON h.hour >= b.charge_hour AND (h.hour < b.charge_period_end OR h.hour = b.charge_hour)
         """

@@ -1,7 +1,7 @@
 """What must hold after each run: amount in = amount out, step by step. Exact; there is no tolerance.
 
-Hour controls yield (hour, lhs, rhs), period controls (billing_period, currency, lhs, rhs). A row whose sides differ stops
-publication; the last good snapshot stays.
+Hour controls yield (hour, lhs, rhs), period controls (billing_period, currency, lhs, rhs). A row whose sides
+differ stops publication; the last good snapshot stays.
 """
 
 
@@ -15,14 +15,17 @@ def _pair(left: str, right: str, key: str) -> str:
 def _money(column: str) -> dict[str, str]:
     return {
         f"token lines = postings ({column})": _pair(
-            f"SELECT charge_hour AS hour, sum({column}_nano) AS lhs FROM bill_line WHERE line_route = 'token' GROUP BY ALL",
-            f"SELECT charge_hour AS hour, sum({column}_nano) AS rhs FROM api_posting WHERE basis = 'billed' GROUP BY ALL",
+            f"SELECT charge_hour AS hour, sum({column}_nano) AS lhs FROM bill_line "
+            "WHERE line_route = 'token' GROUP BY ALL",
+            f"SELECT charge_hour AS hour, sum({column}_nano) AS rhs FROM api_posting "
+            "WHERE basis = 'billed' GROUP BY ALL",
             "hour",
         ),
         f"postings and hourly lines = ledger ({column})": _pair(
             f"""SELECT hour, sum(amount) AS lhs FROM (
                     SELECT hour, {column}_nano AS amount FROM api_posting WHERE basis = 'billed'
-                    UNION ALL SELECT charge_hour, {column}_nano FROM bill_line WHERE line_route = 'hour') GROUP BY ALL""",
+                    UNION ALL SELECT charge_hour, {column}_nano FROM bill_line WHERE line_route = 'hour')
+                GROUP BY ALL""",
             f"SELECT hour, sum({column}_nano) AS rhs FROM new_ledger_hour WHERE basis = 'billed' GROUP BY ALL",
             "hour",
         ),
@@ -55,7 +58,8 @@ HOUR_CONTROLS: dict[str, str] = {
         "hour",
     ),
     "bill + missing + variance = logged + unexplained": _pair(
-        "SELECT charge_hour AS hour, sum(bill_tokens + missing_tokens + variance_tokens) AS lhs FROM bucket_match GROUP BY ALL",
+        "SELECT charge_hour AS hour, sum(bill_tokens + missing_tokens + variance_tokens) AS lhs FROM bucket_match "
+        "GROUP BY ALL",
         "SELECT charge_hour AS hour, sum(event_tokens + unexplained_tokens) AS rhs FROM bucket_match GROUP BY ALL",
         "hour",
     ),
@@ -73,7 +77,8 @@ PERIOD_CONTROLS: dict[str, str] = {
         f"""SELECT billing_period, currency, sum(amount) AS rhs FROM (
                 SELECT l.billing_period, l.currency, l.{column}_nano AS amount FROM ledger_hour AS l
                 SEMI JOIN work_period AS p ON p.billing_period = l.billing_period WHERE l.basis = 'billed'
-                UNION ALL SELECT o.billing_period, o.currency, o.{column}_nano FROM new_ledger_overlay AS o) GROUP BY ALL""",
+                UNION ALL SELECT o.billing_period, o.currency, o.{column}_nano FROM new_ledger_overlay AS o)
+            GROUP BY ALL""",
         "billing_period, currency",
     )
     for column in ("effective", "billed")

@@ -61,11 +61,13 @@ def locked(layout: Layout, who: str, settings: EngineSettings | None = None) -> 
     except Timeout:
         held = json.loads(holder.read_text()) if holder.exists() else {}
         raise WarehouseBusy(
-            f"`{held.get('who', 'another job')}` (process {held.get('pid', '?')}, since {held.get('since', '?')}) holds "
-            f"{layout.warehouse}. Wait for it to end, or raise engine.lock_wait_seconds."
+            f"`{held.get('who', 'another job')}` (process {held.get('pid', '?')}, since {held.get('since', '?')}) "
+            f"holds {layout.warehouse}. Wait for it to end, or raise engine.lock_wait_seconds."
         ) from None
     try:
-        holder.write_text(json.dumps({"who": who, "pid": os.getpid(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}"}))
+        holder.write_text(
+            json.dumps({"who": who, "pid": os.getpid(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}"})
+        )
         yield
     finally:
         holder.unlink(missing_ok=True)
@@ -85,9 +87,7 @@ def configure(connection: duckdb.DuckDBPyConnection, settings: EngineSettings, t
 
 
 @contextmanager
-def writing(
-    layout: Layout, who: str, settings: EngineSettings | None = None
-) -> Iterator[duckdb.DuckDBPyConnection]:
+def writing(layout: Layout, who: str, settings: EngineSettings | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """The warehouse, open for one job under the lock; closed (and checkpointed) when the block ends."""
     settings = settings or EngineSettings()
     with locked(layout, who, settings):

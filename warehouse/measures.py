@@ -56,7 +56,9 @@ COMPONENTS: dict[str, Component] = {
     "inference": Component("cost_day", "effective_nano", "kind IN ('usage', 'unattributed')", money=True),
     "loaded": Component("cost_day", "effective_nano", LOADED, money=True),
     "unattributed": Component("cost_day", "effective_nano", "kind = 'unattributed'", money=True),
-    "ownerless": Component("cost_day", "effective_nano", "kind IN ('usage', 'unattributed') AND team IS NULL", money=True),
+    "ownerless": Component(
+        "cost_day", "effective_nano", "kind IN ('usage', 'unattributed') AND team IS NULL", money=True
+    ),
     "out_of_scope": Component("cost_day", "effective_nano", "kind = 'out_of_scope'", money=True),
     "future": Component("cost_day", "effective_nano", "kind = 'future'", money=True),
     "shared": Component("cost_day", "effective_nano", "kind = 'shared'", money=True),
@@ -68,7 +70,9 @@ COMPONENTS: dict[str, Component] = {
     "output_cost_tokens": Component("cost_day", "tokens", f"{USAGE} AND token_class = 'output'"),
     "input_cost": Component("cost_day", "effective_nano", f"{USAGE} AND token_class <> 'output'", money=True),
     "input_cost_tokens": Component("cost_day", "tokens", f"{USAGE} AND token_class <> 'output'"),
-    "cache_write_cost": Component("cost_day", "effective_nano", f"{USAGE} AND token_class LIKE 'cache_write%'", money=True),
+    "cache_write_cost": Component(
+        "cost_day", "effective_nano", f"{USAGE} AND token_class LIKE 'cache_write%'", money=True
+    ),
     "unpriced_cost_tokens": Component("cost_day", "tokens", "basis = 'estimated' AND effective_nano IS NULL"),
     "list": Component("usage_day", "priced_nano", money=True),
     "list_base": Component("usage_day", "base_priced_nano", money=True),
@@ -116,12 +120,18 @@ COMPONENTS: dict[str, Component] = {
 }
 
 MEASURES: dict[str, Measure] = {
-    "effective_cost_usd": Measure("Effective cost", "usd", "effective", about="on the bill, amortised and net; all kinds"),
+    "effective_cost_usd": Measure(
+        "Effective cost", "usd", "effective", about="on the bill, amortised and net; all kinds"
+    ),
     "billed_cost_usd": Measure("Billed cost", "usd", "billed", about="on the bill, as invoiced; all kinds"),
-    "estimated_cost_usd": Measure("Estimated", "usd", "estimated", about="price book x tokens the bill has not shown yet"),
+    "estimated_cost_usd": Measure(
+        "Estimated", "usd", "estimated", about="price book x tokens the bill has not shown yet"
+    ),
     "usage_billed_cost_usd": Measure("Usage, billed", "usd", "usage_billed", about="attributed from the bill"),
     "usage_cost_usd": Measure("Usage cost", "usd", "usage", about="billed and estimated usage of logged calls"),
-    "inference_cost_usd": Measure("Inference cost", "usd", "inference", about="usage and unattributed, billed and estimated"),
+    "inference_cost_usd": Measure(
+        "Inference cost", "usd", "inference", about="usage and unattributed, billed and estimated"
+    ),
     "fully_loaded_cost_usd": Measure("Fully loaded", "usd", "loaded", about="all kinds but out of scope and future"),
     "unattributed_cost_usd": Measure("Unattributed", "usd", "unattributed", about="billed tokens that no log explains"),
     "ownerless_cost_usd": Measure("Without a team", "usd", "ownerless", about="usage and unattributed cost of no team"),
@@ -131,12 +141,18 @@ MEASURES: dict[str, Measure] = {
     "credit_usd": Measure("Credits", "usd", "credit", about="credits and discounts, negative"),
     "list_cost_usd": Measure("Price book", "usd", "list", about="price book x tokens of priced calls"),
     "list_base_cost_usd": Measure("Price book, no tier", "usd", "list_base", about="had no long-context tier applied"),
-    "uncached_cost_usd": Measure("Had nothing been cached", "usd", "list_uncached", about="every input token at the base input price"),
+    "uncached_cost_usd": Measure(
+        "Had nothing been cached", "usd", "list_uncached", about="every input token at the base input price"
+    ),
     "long_context_premium_usd": Measure("Long-context premium", "usd", "long_context", about="what the tier added"),
     "cache_saving_usd": Measure("Saved by caching", "usd", "cache_saving", about="base prices, cache writes counted"),
     "cache_write_cost_usd": Measure("Cache writes", "usd", "cache_write_cost", about="usage cost of cache writes"),
     "cost_per_mtok_usd": Measure(
-        "Cost per million tokens", "usd_per_mtok", "usage", "cost_tokens", 1_000_000,
+        "Cost per million tokens",
+        "usd_per_mtok",
+        "usage",
+        "cost_tokens",
+        1_000_000,
         "usage cost, billed and estimated / tokens of all classes",
     ),
     "cost_per_mtok_input_usd": Measure(
@@ -146,15 +162,23 @@ MEASURES: dict[str, Measure] = {
         "per million output", "usd_per_mtok", "output_cost", "output_cost_tokens", 1_000_000, "output tokens"
     ),
     "fully_loaded_cost_per_mtok_usd": Measure(
-        "Fully loaded per million", "usd_per_mtok", "loaded", "cost_tokens", 1_000_000,
+        "Fully loaded per million",
+        "usd_per_mtok",
+        "loaded",
+        "cost_tokens",
+        1_000_000,
         "all kinds but out of scope and future / tokens of logged calls",
     ),
     "list_cost_per_mtok_usd": Measure(
         "Price book per million", "usd_per_mtok", "list", "tokens", 1_000_000, "price book / tokens of all classes"
     ),
     "cost_per_request_usd": Measure("Cost per request", "usd_each", "usage", "requests", about="usage cost / attempts"),
-    "cost_per_operation_usd": Measure("Cost per operation", "usd_each", "usage", "operations", about="attempts of one call together"),
-    "cost_per_task_usd": Measure("Cost per agent task", "usd_each", "task_money", "tasks", about="task cost / tasks active in the period"),
+    "cost_per_operation_usd": Measure(
+        "Cost per operation", "usd_each", "usage", "operations", about="attempts of one call together"
+    ),
+    "cost_per_task_usd": Measure(
+        "Cost per agent task", "usd_each", "task_money", "tasks", about="task cost / tasks active in the period"
+    ),
     "total_tokens": Measure("Tokens", "tokens", "tokens", about="logged, all classes"),
     "input_tokens": Measure("Input tokens", "tokens", "input", about="uncached, cache reads and writes"),
     "uncached_input_tokens": Measure("Uncached input", "tokens", "uncached_input"),
@@ -162,12 +186,18 @@ MEASURES: dict[str, Measure] = {
     "cache_write_tokens": Measure("Cache writes", "tokens", "cache_write"),
     "output_tokens": Measure("Output tokens", "tokens", "output", about="reasoning included"),
     "reasoning_tokens": Measure("Reasoning tokens", "tokens", "reasoning", about="a part of output"),
-    "unpriced_tokens": Measure("Unpriced tokens", "tokens", "unpriced", about="logged tokens the price book does not know"),
-    "unknown_cost_tokens": Measure("Tokens of unknown cost", "tokens", "unpriced_cost_tokens", about="not billed yet and no price"),
+    "unpriced_tokens": Measure(
+        "Unpriced tokens", "tokens", "unpriced", about="logged tokens the price book does not know"
+    ),
+    "unknown_cost_tokens": Measure(
+        "Tokens of unknown cost", "tokens", "unpriced_cost_tokens", about="not billed yet and no price"
+    ),
     "bill_tokens": Measure("Tokens on the bill", "tokens", "bill_tokens"),
     "unattributed_tokens": Measure("Unattributed tokens", "tokens", "unattributed_tokens"),
     "missing_tokens": Measure("Not billed yet", "tokens", "missing", about="logged, the bill has not come that far"),
-    "variance_tokens": Measure("Logged, never billed", "tokens", "variance", about="the bill settled without them; no cost"),
+    "variance_tokens": Measure(
+        "Logged, never billed", "tokens", "variance", about="the bill settled without them; no cost"
+    ),
     "unexplained_tokens": Measure("Billed, not logged", "tokens", "unexplained"),
     "requests": Measure("Requests", "count", "requests", about="attempts"),
     "operations": Measure("Operations", "count", "operations", about="what callers asked for; attempts of one are one"),
@@ -183,15 +213,23 @@ MEASURES: dict[str, Measure] = {
     "user_cost_usd": Measure("User cost", "usd", "user_money", about="billed and estimated usage by user"),
     "user_requests": Measure("User requests", "count", "user_requests"),
     "user_tokens": Measure("User tokens", "tokens", "user_tokens"),
-    "cache_hit_ratio": Measure("Cache hit ratio", "share", "cache_read", "input", about="cache reads / all input tokens"),
+    "cache_hit_ratio": Measure(
+        "Cache hit ratio", "share", "cache_read", "input", about="cache reads / all input tokens"
+    ),
     "error_ratio": Measure("Error ratio", "share", "failed", "requests", about="failed / attempts"),
     "timeout_ratio": Measure("Time-out ratio", "share", "timeout", "requests"),
     "retry_ratio": Measure("Retry ratio", "share", "retried", "requests", about="attempts after the first / attempts"),
-    "unattributed_share": Measure("Unattributed share", "share", "unattributed", "inference", about="of inference cost"),
+    "unattributed_share": Measure(
+        "Unattributed share", "share", "unattributed", "inference", about="of inference cost"
+    ),
     "ownerless_share": Measure("Share without a team", "share", "ownerless", "inference", about="of inference cost"),
     "estimated_share": Measure("Estimated share", "share", "estimated", "inference", about="of inference cost"),
-    "mean_duration_ms": Measure("Mean duration", "milliseconds", "duration_us", "duration_requests", about="successful calls"),
-    "mean_ttft_ms": Measure("Mean time to first token", "milliseconds", "ttft_us", "ttft_requests", about="successful streams"),
+    "mean_duration_ms": Measure(
+        "Mean duration", "milliseconds", "duration_us", "duration_requests", about="successful calls"
+    ),
+    "mean_ttft_ms": Measure(
+        "Mean time to first token", "milliseconds", "ttft_us", "ttft_requests", about="successful streams"
+    ),
     "tokens_per_request": Measure("Tokens per request", "tokens_each", "tokens", "requests"),
     "controls_failed": Measure("Controls that do not hold", "count", "controls_failed"),
     "rejected_rows": Measure("Rejected rows", "count", "rejected"),
@@ -201,14 +239,40 @@ OWNERS = ("team", "app", "cost_center", "agent", "environment")
 TIME = ("day", "week", "month")
 DIMENSIONS: dict[str, tuple[str, ...]] = {
     "cost_day": (
-        *TIME, "billing_period", "currency", "provider", "account_id", "region", "service_name", "line_class", "model",
-        "token_class", "service_tier", "kind", "basis", "status", "method", "reason", *OWNERS, "claim_set_id",
+        *TIME,
+        "billing_period",
+        "currency",
+        "provider",
+        "account_id",
+        "region",
+        "service_name",
+        "line_class",
+        "model",
+        "token_class",
+        "service_tier",
+        "kind",
+        "basis",
+        "status",
+        "method",
+        "reason",
+        *OWNERS,
+        "claim_set_id",
     ),
     "usage_day": (*TIME, "provider", "account_id", "region", "model", "service_tier", *OWNERS, "claim_set_id"),
     "latency_day": (*TIME, "provider", "model", "team", "app", "agent", "environment"),
     "task_day": (*TIME, *OWNERS, "task_id"),
     "user_day": (*TIME, *OWNERS, "user_id"),
-    "match_day": (*TIME, "provider", "account_id", "region", "model", "token_class", "service_tier", "scope", "context_tier"),
+    "match_day": (
+        *TIME,
+        "provider",
+        "account_id",
+        "region",
+        "model",
+        "token_class",
+        "service_tier",
+        "scope",
+        "context_tier",
+    ),
     "control": ("name",),
     "rejected": ("source", "reason"),
 }
@@ -271,7 +335,8 @@ def table(
         parameters += bound
     keys = [f'"{name}"' for name in by]
     sums = ", ".join(
-        f'CASE WHEN sum("{c}?") > 0 AND sum("{c}") = 0 THEN NULL ELSE coalesce(sum("{c}"), 0) END AS "{c}"' for c in components
+        f'CASE WHEN sum("{c}?") > 0 AND sum("{c}") = 0 THEN NULL ELSE coalesce(sum("{c}"), 0) END AS "{c}"'
+        for c in components
     )
     columns = keys + [_output(name, measure) for name, measure in zip(measures, wanted, strict=True)]
     grouping = f"GROUP BY {', '.join(keys)}" if keys else ""
@@ -285,7 +350,11 @@ def table(
 
 
 def percentile(
-    snapshot: Snapshot, measure: Literal["duration", "ttft"], q: float, by: Sequence[str] = (), where: Filters | None = None
+    snapshot: Snapshot,
+    measure: Literal["duration", "ttft"],
+    q: float,
+    by: Sequence[str] = (),
+    where: Filters | None = None,
 ) -> pa.Table:
     """Upper bound (ms) of the bucket in which the q-quantile of successful calls lies, per combination of `by`."""
     where = where or Filters()
@@ -295,10 +364,10 @@ def percentile(
     names = [f'"{name}"' for name in by]
     partition = f"PARTITION BY {', '.join(names)} " if names else ""
     query = f"""
-        SELECT {", ".join([*names, f'min(le_ms) AS p{round(q * 100)}_ms', 'max(total) AS requests'])} FROM (
+        SELECT {", ".join([*names, f"min(le_ms) AS p{round(q * 100)}_ms", "max(total) AS requests"])} FROM (
             SELECT *, sum(requests) OVER ({partition}ORDER BY le_ms) AS upto,
                    sum(requests) OVER ({partition.strip()}) AS total
-            FROM (SELECT {", ".join([*keys, 'le_ms', 'sum(requests) AS requests'])} FROM latency_day
+            FROM (SELECT {", ".join([*keys, "le_ms", "sum(requests) AS requests"])} FROM latency_day
                   WHERE measure = ? AND {conditions} GROUP BY ALL))
         WHERE upto >= total * ?
         {f"GROUP BY {', '.join(names)} ORDER BY {', '.join(names)}" if names else "HAVING count(*) > 0"}"""
@@ -330,7 +399,8 @@ def _key(name: str) -> str:
 
 def _conditions(mart: str, where: Filters) -> tuple[str, list[object]]:
     known = DIMENSIONS[mart]
-    conditions, parameters = ["TRUE"], []
+    conditions: list[str] = ["TRUE"]
+    parameters: list[object] = []
     for column, operator, day in (("day", ">=", where.first_day), ("day", "<=", where.last_day)):
         if day is not None and "day" in known:
             conditions.append(f"{column} {operator} ?")
@@ -363,7 +433,10 @@ def _part(
         if component.money and "currency" not in by:
             condition += f" AND currency = '{_literal(currency)}'"
         if component.distinct:
-            columns += [f'CAST(count(DISTINCT {component.column}) FILTER ({condition}) AS DECIMAL(38, 0)) AS "{name}"', f'0 AS "{name}?"']
+            columns += [
+                f'CAST(count(DISTINCT {component.column}) FILTER ({condition}) AS DECIMAL(38, 0)) AS "{name}"',
+                f'0 AS "{name}?"',
+            ]
         else:
             columns += [
                 f'CAST(coalesce(sum({component.column}) FILTER ({condition}), 0) AS DECIMAL(38, 0)) AS "{name}"',
@@ -383,7 +456,9 @@ def _output(name: str, measure: Measure) -> str:
         if COMPONENTS[measure.numerator].money:
             return f'CAST({top} * CAST(0.000000001 AS DECIMAL(10, 9)) AS DECIMAL(38, 9)) AS "{name}"'
         return f'CAST({top} AS BIGINT) AS "{name}"'
-    scale = measure.factor * (1e-9 if COMPONENTS[measure.numerator].money and not COMPONENTS[measure.denominator].money else 1)
+    scale = measure.factor * (
+        1e-9 if COMPONENTS[measure.numerator].money and not COMPONENTS[measure.denominator].money else 1
+    )
     if measure.unit == "milliseconds":
         scale = 1e-3
     return f'CAST({top} AS DOUBLE) * {scale!r} / nullif(CAST("{measure.denominator}" AS DOUBLE), 0) AS "{name}"'

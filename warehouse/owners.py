@@ -1,12 +1,16 @@
 """Owner rules as tables, so that the engine joins them with claim sets."""
 
+from itertools import pairwise
+
 import duckdb
 
 from warehouse import waterfall
 from warehouse.settings import OwnerRule, WarehouseSettings
 
 # What the caller's key proves. Everything else is the payload's own word.
-CREDENTIAL_CLAIMS = frozenset({"key_alias", "key_hash", "team_id", "team_alias", "organization", "project", "principal"})
+CREDENTIAL_CLAIMS = frozenset(
+    {"key_alias", "key_hash", "team_id", "team_alias", "organization", "project", "principal"}
+)
 
 
 def is_credential(rule: OwnerRule) -> bool:
@@ -57,10 +61,12 @@ def load_rules(connection: duckdb.DuckDBPyConnection, settings: WarehouseSetting
         for claim, pattern in rule.when.items():
             connection.execute("INSERT INTO owner_condition VALUES (?, ?, ?)", [rank, claim, like_pattern(pattern)])
         for dimension, template in rule.set.items():
-            connection.execute("INSERT INTO owner_value VALUES (?, ?, ?, ?, ?)", [rank, dimension, *split_template(template)])
+            connection.execute(
+                "INSERT INTO owner_value VALUES (?, ?, ?, ?, ?)", [rank, dimension, *split_template(template)]
+            )
     ordered = sorted(cuts)
     connection.execute("CREATE OR REPLACE TEMP TABLE owner_period (valid_from TIMESTAMP, valid_to TIMESTAMP)")
-    for start, end in zip(ordered, ordered[1:], strict=False):
+    for start, end in pairwise(ordered):
         connection.execute("INSERT INTO owner_period VALUES (?, ?)", [start, end])
     connection.execute(
         """

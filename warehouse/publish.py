@@ -77,7 +77,9 @@ def publish(
         "zone": settings.zone,
         "currency": settings.currency,
         "columns": columns,
-        "files": sorted(carried + written, key=lambda e: (e["mart"], e["partition"], e["team"] or "", e["team"] is None)),
+        "files": sorted(
+            carried + written, key=lambda e: (e["mart"], e["partition"], e["team"] or "", e["team"] is None)
+        ),
     }
     body = json.dumps(manifest, sort_keys=True, indent=1).encode()
     name = hashlib.sha256(body).hexdigest()[:32]
@@ -88,8 +90,12 @@ def publish(
         history = _history(connection, folder)
         _write_pointer(
             folder,
-            {"manifest": name, "previous": previous if previous != name else pointer.get("previous") if pointer else None,
-             "history": history, "published_at": datetime.now(UTC).isoformat(timespec="seconds")},
+            {
+                "manifest": name,
+                "previous": previous if previous != name else pointer.get("previous") if pointer else None,
+                "history": history,
+                "published_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            },
         )
         connection.execute("DELETE FROM dirty_day")
         connection.execute("DELETE FROM dirty_period")
@@ -187,7 +193,9 @@ def _materialise(connection: duckdb.DuckDBPyConnection, mart: str) -> list[list[
     """Run one mart into the temporary table `mart_<name>`; its columns and types."""
     connection.execute(f"CREATE OR REPLACE TEMP TABLE mart_{mart} AS {marts.text(mart)}")
     described = connection.execute(f"DESCRIBE mart_{mart}").to_arrow_table().to_pylist()
-    return [[row["column_name"], row["column_type"]] for row in described if not row["column_name"].startswith("partition")]
+    return [
+        [row["column_name"], row["column_type"]] for row in described if not row["column_name"].startswith("partition")
+    ]
 
 
 def _column(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
@@ -203,14 +211,18 @@ def _replaced(connection: duckdb.DuckDBPyConnection, mart: str, everything: bool
 
 
 def _write(connection: duckdb.DuckDBPyConnection, folder: Path, mart: str) -> list[Json]:
-    parts = connection.execute(
-        f"SELECT partition, partition_team, count(*) AS rows FROM mart_{mart} GROUP BY ALL ORDER BY ALL"
-    ).to_arrow_table().to_pylist()
+    parts = (
+        connection.execute(
+            f"SELECT partition, partition_team, count(*) AS rows FROM mart_{mart} GROUP BY ALL ORDER BY ALL"
+        )
+        .to_arrow_table()
+        .to_pylist()
+    )
     return [_write_part(connection, folder, mart, part) for part in parts]
 
 
 def _write_part(connection: duckdb.DuckDBPyConnection, folder: Path, mart: str, part: Json) -> Json:
-    """One Parquet file, named by its content. Rows are in a total order and written by one thread: same rows, same bytes."""
+    """One Parquet file, named by its content. Rows are in a total order: same rows, same bytes."""
     temporary = folder / "files" / f".{mart}-{os.getpid()}.parquet"
     connection.execute("SET VARIABLE part = ?", [part["partition"]])
     connection.execute("SET VARIABLE team = ?", [part["partition_team"]])
@@ -226,8 +238,14 @@ def _write_part(connection: duckdb.DuckDBPyConnection, folder: Path, mart: str, 
     digest = hashlib.sha256(temporary.read_bytes()).hexdigest()[:32]
     final = folder / "files" / f"{mart}-{digest}.parquet"
     temporary.replace(final)
-    return {"mart": mart, "partition": part["partition"], "team": part["partition_team"], "file": final.name,
-            "rows": part["rows"], "bytes": final.stat().st_size}
+    return {
+        "mart": mart,
+        "partition": part["partition"],
+        "team": part["partition_team"],
+        "file": final.name,
+        "rows": part["rows"],
+        "bytes": final.stat().st_size,
+    }
 
 
 def _history(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Json]:
@@ -235,7 +253,9 @@ def _history(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Json]:
     for mart in marts.HISTORY:
         columns = _materialise(connection, mart)
         files = _write(connection, folder, mart)
-        entries += [{**entry, "columns": columns} for entry in files] or [{"mart": mart, "file": None, "columns": columns}]
+        entries += [{**entry, "columns": columns} for entry in files] or [
+            {"mart": mart, "file": None, "columns": columns}
+        ]
     return entries
 
 
@@ -244,8 +264,11 @@ def _keep_revisions(
 ) -> None:
     """Figures of days that were published and now differ, kept before they are gone from the current snapshot."""
     months = set(_column(connection, "SELECT month FROM work_month"))
-    files = [str(folder / "files" / entry["file"]) for entry in before["files"]
-             if entry["mart"] == "cost_day" and entry["partition"] in months]
+    files = [
+        str(folder / "files" / entry["file"])
+        for entry in before["files"]
+        if entry["mart"] == "cost_day" and entry["partition"] in months
+    ]
     if not files:
         return
     keys = "day, currency, team, provider, model, kind, basis"
@@ -254,7 +277,8 @@ def _keep_revisions(
         f"""
         INSERT INTO ledger_revision
         SELECT ?, ?, {keys}, nano_before, nano_after FROM (
-            SELECT {keys}, CAST(sum(nano_before) AS BIGINT) AS nano_before, CAST(sum(nano_after) AS BIGINT) AS nano_after
+            SELECT {keys}, CAST(sum(nano_before) AS BIGINT) AS nano_before,
+                   CAST(sum(nano_after) AS BIGINT) AS nano_after
             FROM (SELECT {keys}, effective_nano AS nano_before, NULL AS nano_after FROM read_parquet(?)
                   UNION ALL SELECT {keys}, NULL, effective_nano FROM mart_cost_day)
             GROUP BY ALL)

@@ -40,9 +40,9 @@ FORBIDDEN_FUNCTIONS = {
 
 
 @cache
-def macros() -> dict[str, tuple[tuple[str, ...], exp.Expression]]:
+def macros() -> dict[str, tuple[tuple[str, ...], exp.Expr]]:
     """Name -> (parameters, body) of the shared expressions, read from macros.sql."""
-    found: dict[str, tuple[tuple[str, ...], exp.Expression]] = {}
+    found: dict[str, tuple[tuple[str, ...], exp.Expr]] = {}
     for statement in sqlglot.parse(MACROS.read_text(), dialect="duckdb"):
         if statement is None:
             continue
@@ -56,16 +56,16 @@ def macros() -> dict[str, tuple[tuple[str, ...], exp.Expression]]:
     return found
 
 
-def inline(tree: exp.Expression) -> exp.Expression:
+def inline(tree: exp.Expr) -> exp.Expr:
     """Replace calls of our macros by their bodies, inner calls first, until none is left."""
 
-    def expand(node: exp.Expression) -> exp.Expression:
+    def expand(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Anonymous) or node.name.lower() not in macros():
             return node
         parameters, body = macros()[node.name.lower()]
         arguments = dict(zip(parameters, node.expressions, strict=True))
 
-        def bind(inner: exp.Expression) -> exp.Expression:
+        def bind(inner: exp.Expr) -> exp.Expr:
             if isinstance(inner, exp.Column) and not inner.table and inner.name in arguments:
                 return exp.Paren(this=arguments[inner.name].copy())
             return inner
@@ -94,7 +94,7 @@ def forbidden(text: str) -> list[str]:
     return findings
 
 
-def _forbidden_shape(node: exp.Expression) -> list[str]:
+def _forbidden_shape(node: exp.Expr) -> list[str]:
     if isinstance(node, exp.IntDiv):
         return ["//: integer division is not the same everywhere; write CAST(floor(..) AS BIGINT)"]
     if isinstance(node, exp.Cast) and node.to.is_type("bigint", "int") and not _whole(node.this):
@@ -114,7 +114,7 @@ def _forbidden_shape(node: exp.Expression) -> list[str]:
     return []
 
 
-def _ends_in_cast(node: exp.Expression) -> bool:
+def _ends_in_cast(node: exp.Expr) -> bool:
     """Whether a value is cast (or only compared) before it leaves its SELECT."""
     parent = node.parent
     while parent is not None and not isinstance(parent, exp.Select):
@@ -124,10 +124,22 @@ def _ends_in_cast(node: exp.Expression) -> bool:
     return False
 
 
-def _whole(value: exp.Expression) -> bool:
+def _whole(value: exp.Expr) -> bool:
     """Whether a cast to an integer starts from something whole: an integer sum, a count, a rounded value."""
-    kinds = (exp.Floor, exp.Round, exp.Ceil, exp.Sum, exp.Count, exp.Window, exp.Literal, exp.Null, exp.Extract, exp.Case,
-             exp.Paren, exp.Sub)
+    kinds = (
+        exp.Floor,
+        exp.Round,
+        exp.Ceil,
+        exp.Sum,
+        exp.Count,
+        exp.Window,
+        exp.Literal,
+        exp.Null,
+        exp.Extract,
+        exp.Case,
+        exp.Paren,
+        exp.Sub,
+    )
     if isinstance(value, exp.Coalesce):
         return _whole(value.this)
     return isinstance(value, kinds)

@@ -66,8 +66,10 @@ class AttributionSettings(Settings):
     settle_after_hours: int = Field(24, ge=0, description="a bucket is billed once the bill is this far past it")
     scope: ScopeSettings = ScopeSettings()
     long_context_tokens: int = Field(
-        200_000, gt=0, description="whole prompt above which a bill with a long-context class charges it, where the "
-        "price book knows no threshold"
+        200_000,
+        gt=0,
+        description="whole prompt above which a bill with a long-context class charges it, where the "
+        "price book knows no threshold",
     )
     clock_tolerance_minutes: int = Field(15, ge=0, description="usage later than as_of by more than this is refused")
 

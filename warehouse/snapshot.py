@@ -69,8 +69,10 @@ class Snapshot:
         for mart in (*OWNED, *WHOLE, *HISTORY):
             files = [str(published / "files" / entry["file"]) for entry in admitted if entry["mart"] == mart]
             self._view(mart, files, columns[mart])
-        days = self.sql("SELECT min(day) AS first_day, max(day) AS last_day FROM "
-                        "(SELECT day FROM cost_day WHERE kind <> 'future' UNION ALL SELECT day FROM usage_day)").to_pylist()[0]
+        days = self.sql(
+            "SELECT min(day) AS first_day, max(day) AS last_day FROM "
+            "(SELECT day FROM cost_day WHERE kind <> 'future' UNION ALL SELECT day FROM usage_day)"
+        ).to_pylist()[0]
         self.first_day: date = days["first_day"] or self.as_of.date()
         self.last_day: date = days["last_day"] or self.as_of.date()
 
@@ -80,8 +82,8 @@ class Snapshot:
         pointer = read_pointer(published)
         if pointer is None or not pointer.get("manifest"):
             raise NothingPublished(
-                f"Nothing has been published under {published} yet. Run `inferledger collect`, `attribute` and `publish` "
-                "(or `inferledger run`); `inferledger doctor` says what is missing."
+                f"Nothing has been published under {published} yet. Run `inferledger collect`, `attribute` and "
+                "`publish` (or `inferledger run`); `inferledger doctor` says what is missing."
             )
         return cls(published, scope, pointer["manifest"], read_manifest(published, pointer["manifest"]), pointer)
 

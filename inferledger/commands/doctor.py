@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from inferledger import checks
+from inferledger.checks.run import run
 from inferledger.console import out, print_json
 from inferledger.exits import ExitCode
 from inferledger.options import ConfigOption, Format, FormatOption, loaded
@@ -25,7 +25,7 @@ def doctor(config: ConfigOption = None, format_: FormatOption = Format.TABLE) ->
 
     Every finding says what to do. Exit code 1 if anything failed; warnings alone give 0. Nothing is changed.
     """
-    found = checks.run(loaded(config), datetime.now(UTC))
+    found = run(loaded(config), datetime.now(UTC))
     counted = Counter(check.result for check in found)
     if format_ is Format.JSON:
         print_json(

@@ -59,7 +59,10 @@ def explain(
         kind=_values(kind),
         task_id=(task,) if task else (),
     )
-    facts = walk.explain(jobs.snapshot(loaded(config)), where, limit)
+    configuration = loaded(config)
+    facts = walk.explain(
+        jobs.snapshot(configuration), where, limit, configuration.attribution.long_context_tokens
+    )
     if not facts["postings"]:
         raise UsageError("The ledger has nothing of that. `inferledger summary --by team,model` shows what there is.")
     if format_ is Format.JSON:

@@ -30,14 +30,15 @@ def test_payloads_that_litellm_itself_wrote(house: House) -> None:
         f"SELECT provider, model, scope, status, stream, {TOKENS}, provider_cost_usd, semantics, task_id "
         "FROM usage_record ORDER BY started_at"
     ) == [
-        ("openai", "gpt-4o", None, "success", False, 1200, 0, 0, 0, 80, Decimal("0.0038"), "litellm:inclusive", None)[:12]
-        + ("task-0",),
-        ("openai", "gpt-4o", None, "success", False, 904, 4096, 0, 0, 300, Decimal("0.01038"), "litellm:inclusive", "task-0"),
+        ("openai", "gpt-4o", None, "success", False, 1200, 0, 0, 0, 80,
+         Decimal("0.0038"), "litellm:inclusive", "task-0"),
+        ("openai", "gpt-4o", None, "success", False, 904, 4096, 0, 0, 300,
+         Decimal("0.01038"), "litellm:inclusive", "task-0"),
         ("anthropic", "claude-sonnet-4-5", None, "success", False, 500, 48000, 3500, 0, 700,
          Decimal("0.039525000000000005"), "litellm:inclusive+5m_assumed", "task-1"),
         ("aws.bedrock", "claude-sonnet-4-5", "geo", "success", False, 3000, 0, 0, 0, 200,
          Decimal("0.013200000000000002"), "litellm:inclusive", "task-2"),
-        ("openai", "gpt-4o", None, "success", True, 9, 0, 0, 0, 6, Decimal("0.0000825"), "litellm:inclusive", None),
+        ("openai", "gpt-4o", None, "success", True, 9, 0, 0, 0, 6, Decimal("0.0000825"), "litellm:inclusive", "task-9"),
         ("openai", "gpt-4o", None, "failure", False, None, None, None, None, None, None, "litellm:unknown", "task-7"),
         ("openai", "my-unknown-model", None, "success", False, 10, 0, 0, 0, 20, None, "litellm:inclusive", "task-8"),
     ]  # fmt: skip

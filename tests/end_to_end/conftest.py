@@ -56,7 +56,8 @@ class Site:
         """`inferledger WORDS` in a process of its own, so that it can be killed."""
         return subprocess.Popen(
             [sys.executable, "-m", "inferledger", *words, "--config", str(self.config_path)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
         )
 
     def snapshot(self) -> Snapshot:

@@ -18,7 +18,8 @@ def loaded(company, tmp_path_factory):
     (day / "broken.json").write_text('{"id": "x", "messages": [{"content": "' + text + '"}')
     (day / "negative.json").write_text(
         '{"id": "chatcmpl-neg", "status": "success", "startTime": 1795000000.0, "endTime": 1795000001.0, "model": "m", '
-        '"prompt_tokens": -5, "completion_tokens": 1, "total_tokens": -4, "messages": "' + text + '", "metadata": {}}')
+        '"prompt_tokens": -5, "completion_tokens": 1, "total_tokens": -4, "messages": "' + text + '", "metadata": {}}'
+    )
     (day / "typed.json").write_text('{"id": "chatcmpl-t", "status": "' + text + '", "prompt_tokens": "' + text + '"}')
     packed = gzip.compress(('{"id": "y", "messages": "' + text + '"}\n').encode() * 1000)
     (day / "cut.jsonl.gz").write_bytes(packed[: len(packed) // 2])
@@ -30,7 +31,9 @@ def loaded(company, tmp_path_factory):
 
 def test_the_canaries_are_really_in_what_was_read(loaded):
     site, _ = loaded
-    raw = b"".join(gzip.decompress(path.read_bytes()) for path in sorted((site.folder / "gateway").rglob("litellm-*.gz"))[:3])
+    raw = b"".join(
+        gzip.decompress(path.read_bytes()) for path in sorted((site.folder / "gateway").rglob("litellm-*.gz"))[:3]
+    )
     assert raw.count(CANARY) >= 5
 
 

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 def expected(company, tmp_path_factory):
     """What one undisturbed run publishes after both deliveries of the bill."""
 
-
     site = company.copy(tmp_path_factory.mktemp("expected") / "acme")
     organisation.deliver_restatement(site.folder)
     site.whole_way()

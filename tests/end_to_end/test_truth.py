@@ -38,8 +38,13 @@ def ledger(site: Site, sql: str):
 
 def test_nothing_is_attributed_to_the_wrong_team(restated):
     real = dict(truth(restated, "SELECT team, sum(cost_nano_usd)::BIGINT FROM truth WHERE cause IS NULL GROUP BY team"))
-    ours = dict(ledger(restated, "SELECT team, sum(effective_nano)::BIGINT FROM cost_day "
-                                 "WHERE kind = 'usage' AND basis = 'billed' AND team IS NOT NULL GROUP BY team"))
+    ours = dict(
+        ledger(
+            restated,
+            "SELECT team, sum(effective_nano)::BIGINT FROM cost_day "
+            "WHERE kind = 'usage' AND basis = 'billed' AND team IS NOT NULL GROUP BY team",
+        )
+    )
     assert set(ours) == set(real)
     too_much = sum(max(0, ours[team] - real[team]) for team in real)
     # a share may be a nano off per posting: what the truth splits by call, the ledger splits by bucket
@@ -48,30 +53,45 @@ def test_nothing_is_attributed_to_the_wrong_team(restated):
 
 def test_what_has_no_owner_is_what_was_planted_as_such(restated):
     ((planted,),) = truth(restated, "SELECT sum(cost_nano_usd)::BIGINT FROM truth WHERE cause IS NOT NULL")
-    ((ownerless,),) = ledger(restated, "SELECT sum(effective_nano)::BIGINT FROM cost_day WHERE team IS NULL "
-                                       "AND kind IN ('usage', 'unattributed') AND basis = 'billed'")
+    ((ownerless,),) = ledger(
+        restated,
+        "SELECT sum(effective_nano)::BIGINT FROM cost_day WHERE team IS NULL "
+        "AND kind IN ('usage', 'unattributed') AND basis = 'billed'",
+    )
     assert planted > 0
     assert abs(ownerless - planted) <= planted // 100
 
 
 def test_what_no_log_explains_is_what_the_gateway_did_not_see(restated):
-    ((unseen,),) = truth(restated, "SELECT sum(cost_nano_usd)::BIGINT FROM truth WHERE cause IN ('timed_out', 'cut_off')")
-    ((unattributed,),) = ledger(restated, "SELECT sum(effective_nano)::BIGINT FROM cost_day WHERE kind = 'unattributed'")
+    ((unseen,),) = truth(
+        restated, "SELECT sum(cost_nano_usd)::BIGINT FROM truth WHERE cause IN ('timed_out', 'cut_off')"
+    )
+    ((unattributed,),) = ledger(
+        restated, "SELECT sum(effective_nano)::BIGINT FROM cost_day WHERE kind = 'unattributed'"
+    )
     assert abs(unattributed - unseen) <= max(unseen // 100, 1_000_000)
 
 
 def test_every_app_costs_what_it_really_cost(restated):
     real = dict(truth(restated, "SELECT app, sum(cost_nano_usd)::BIGINT FROM truth WHERE cause IS NULL GROUP BY app"))
-    ours = dict(ledger(restated, "SELECT app, sum(effective_nano)::BIGINT FROM cost_day WHERE kind = 'usage' "
-                                 "AND basis = 'billed' AND app IS NOT NULL GROUP BY app"))
+    ours = dict(
+        ledger(
+            restated,
+            "SELECT app, sum(effective_nano)::BIGINT FROM cost_day WHERE kind = 'usage' "
+            "AND basis = 'billed' AND app IS NOT NULL GROUP BY app",
+        )
+    )
     assert set(ours) == set(real)
     assert all(abs(ours[app] - real[app]) < 1_000_000 for app in real)
 
 
 def test_closed_agent_tasks_cost_what_they_really_cost(restated):
     connection = duckdb.connect()
-    real = dict(connection.execute(
-        f"SELECT task, cost_nano_usd_restated FROM '{restated.folder}/truth/cost_by_task.parquet' WHERE all_in_bill").fetchall())
+    real = dict(
+        connection.execute(
+            f"SELECT task, cost_nano_usd_restated FROM '{restated.folder}/truth/cost_by_task.parquet' WHERE all_in_bill"
+        ).fetchall()
+    )
     ours = dict(ledger(restated, "SELECT task_id, effective_nano FROM task_cost WHERE estimated_nano IS NULL"))
     common = set(real) & set(ours)
     assert len(common) > 20
@@ -85,13 +105,19 @@ def test_the_books_balance_to_the_last_decimal(restated):
 
 
 def test_the_unpriced_model_is_unknown_until_billed_and_never_free(restated):
-    rows = ledger(restated, "SELECT basis, effective_nano IS NULL, sum(tokens) FROM cost_day WHERE model = 'nova-ultra-2' "
-                            "GROUP BY ALL ORDER BY ALL")
+    rows = ledger(
+        restated,
+        "SELECT basis, effective_nano IS NULL, sum(tokens) FROM cost_day WHERE model = 'nova-ultra-2' "
+        "GROUP BY ALL ORDER BY ALL",
+    )
     assert rows, "the incident fits into ten days"
     assert all(is_null == (basis == "estimated") for basis, is_null, _ in rows)
 
 
 def test_the_restatement_is_explained_by_day_and_service(restated):
-    rows = ledger(restated, "SELECT charge_day::VARCHAR, service_name, effective_change_usd FROM bill_version "
-                            "WHERE delivery = 2 AND effective_change_usd <> 0 AND service_name LIKE '%Bedrock%'")
+    rows = ledger(
+        restated,
+        "SELECT charge_day::VARCHAR, service_name, effective_change_usd FROM bill_version "
+        "WHERE delivery = 2 AND effective_change_usd <> 0 AND service_name LIKE '%Bedrock%'",
+    )
     assert rows

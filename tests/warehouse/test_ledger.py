@@ -103,11 +103,18 @@ def test_support_is_shared_by_usage_of_the_whole_bill_and_then_by_the_days_usage
     world.call("2026-10-01 10:10", {"key_alias": "search-1"}, output=10)
     world.line("2026-10-01 10:00", "30", token_class="output", tokens=10)
     world.line("2026-10-01 10:00", "70", service_name="Amazon EC2")
-    world.line("2026-10-01 00:00", "31", end="2026-11-01 00:00", service_name="AWS Support", x_charge_family="support",
-               charge_category="Purchase")
+    world.line(
+        "2026-10-01 00:00",
+        "31",
+        end="2026-11-01 00:00",
+        service_name="AWS Support",
+        x_charge_family="support",
+        charge_category="Purchase",
+    )
     world.attribute()
     assert world.rows(
-        "SELECT kind, coalesce(claim_set_id, '-'), sum(effective_nano)::BIGINT FROM ledger_overlay GROUP BY ALL ORDER BY ALL"
+        "SELECT kind, coalesce(claim_set_id, '-'), sum(effective_nano)::BIGINT FROM ledger_overlay "
+        "GROUP BY ALL ORDER BY ALL"
     ) == [
         ("out_of_scope", "-", 21_700_000_000),
         ("shared", "-", 9_000_000_000),  # 30 of 31 days had no usage
@@ -117,22 +124,35 @@ def test_support_is_shared_by_usage_of_the_whole_bill_and_then_by_the_days_usage
 
 def test_hours_to_come_are_future(world):
     world.as_of = "2026-10-16 12:00"
-    world.line("2026-10-01 00:00", "31", end="2026-11-01 00:00", service_name="AWS Support", x_charge_family="support",
-               charge_category="Purchase")
+    world.line(
+        "2026-10-01 00:00",
+        "31",
+        end="2026-11-01 00:00",
+        service_name="AWS Support",
+        x_charge_family="support",
+        charge_category="Purchase",
+    )
     world.attribute()
     assert dict(world.rows("SELECT kind, sum(effective_nano)::BIGINT FROM ledger_overlay GROUP BY ALL")) == {
-        "out_of_scope": 16_000_000_000, "future": 15_000_000_000,
+        "out_of_scope": 16_000_000_000,
+        "future": 15_000_000_000,
     }
 
 
 def test_what_lies_below_a_nano_is_one_decimal_and_the_books_balance(world):
     world.call("2026-10-01 10:10", {"key_alias": "search-1"}, output=10)
     world.line("2026-10-01 10:00", "0.1234567891239", token_class="output", tokens=10)
-    balance = world.snapshot().sql("SELECT cost_basis, bill_usd, ledger_usd, rounding_usd, difference_usd FROM balance "
-                                   "ORDER BY cost_basis").to_pylist()
+    balance = (
+        world.snapshot()
+        .sql("SELECT cost_basis, bill_usd, ledger_usd, rounding_usd, difference_usd FROM balance ORDER BY cost_basis")
+        .to_pylist()
+    )
     assert balance[0] == {
-        "cost_basis": "billed", "bill_usd": Decimal("0.123456789123900000"), "ledger_usd": Decimal("0.123456789000000000"),
-        "rounding_usd": Decimal("0.000000000123900000"), "difference_usd": Decimal("0.000000000000000000"),
+        "cost_basis": "billed",
+        "bill_usd": Decimal("0.123456789123900000"),
+        "ledger_usd": Decimal("0.123456789000000000"),
+        "rounding_usd": Decimal("0.000000000123900000"),
+        "difference_usd": Decimal("0.000000000000000000"),
     }
 
 
@@ -146,7 +166,9 @@ def test_a_call_reported_twice_counts_once_and_the_largest_output_wins(world):
 def test_attempts_of_one_operation_are_several_requests_and_one_operation(world):
     world.call("2026-10-01 10:59", {"key_alias": "search-1"}, operation_id="op", status="failure")
     world.call("2026-10-01 11:01", {"key_alias": "search-1"}, operation_id="op", output=5)
-    row = measures.table(world.snapshot(), ["requests", "operations", "retried_requests", "failed_requests"]).to_pylist()
+    row = measures.table(
+        world.snapshot(), ["requests", "operations", "retried_requests", "failed_requests"]
+    ).to_pylist()
     assert row == [{"requests": 2, "operations": 1, "retried_requests": 1, "failed_requests": 1}]
 
 
@@ -209,5 +231,6 @@ def test_geo_calls_meet_a_bill_that_says_regional_only_if_it_does_not_say_geo(wo
     world.line("2026-10-01 10:00", "1", token_class="output", tokens=10, x_scope="regional")
     world.line("2026-10-01 10:00", "1.1", token_class="output", tokens=10, x_scope="geo")
     assert sorted((row[2], row[4]) for row in postings(world)) == [
-        ("key_alias=search-1", 1_100_000_000), ("key_alias=support-1", 1_000_000_000),
+        ("key_alias=search-1", 1_100_000_000),
+        ("key_alias=support-1", 1_000_000_000),
     ]

@@ -120,15 +120,17 @@ def _canonical(frame):
 
 
 def _settings():
-    return WarehouseSettings.model_validate({
-        "zone": "Europe/Paris",
-        "attribution": {"scope": {"services": ["Amazon OpenSearch"], "accounts": ["222233334444"]}},
-        "owners": [
-            {"when": {"key_alias": "search-*"}, "set": {"team": "search", "app": "app-{tag.app}"}},
-            {"when": {"key_alias": "old_*"}, "set": {"team": "legacy"}, "to": "2026-10-03"},
-            {"when": {"tag.app": "*"}, "set": {"team": "guess", "app": "{tag.app}"}},
-        ],
-    })
+    return WarehouseSettings.model_validate(
+        {
+            "zone": "Europe/Paris",
+            "attribution": {"scope": {"services": ["Amazon OpenSearch"], "accounts": ["222233334444"]}},
+            "owners": [
+                {"when": {"key_alias": "search-*"}, "set": {"team": "search", "app": "app-{tag.app}"}},
+                {"when": {"key_alias": "old_*"}, "set": {"team": "legacy"}, "to": "2026-10-03"},
+                {"when": {"tag.app": "*"}, "set": {"team": "guess", "app": "{tag.app}"}},
+            ],
+        }
+    )
 
 
 def _organisation(world):
@@ -147,36 +149,59 @@ def _fill(world):
             FROM (VALUES ('uncached_input', 5.25), ('output', 25.333333)) AS k(name, amount),
                  (VALUES (0, 1), (200000, 2)) AS t(tier, factor), (VALUES (NULL), ('global')) AS s(scope),
                  (VALUES (NULL, NULL), (1800, 59400), (59400, 1800)) AS w(a, b)""")
-        c.execute("INSERT INTO model_alias VALUES ('m', 'nova-pro-alias', 'nova-pro', 'built-in'), "
-                  "('m', 'nova-pro-alias', 'nova-pro', 'configuration'), ('m', 'opus-alias', 'opus', 'built-in')")
+        c.execute(
+            "INSERT INTO model_alias VALUES ('m', 'nova-pro-alias', 'nova-pro', 'built-in'), "
+            "('m', 'nova-pro-alias', 'nova-pro', 'configuration'), ('m', 'opus-alias', 'opus', 'built-in')"
+        )
     models = ("nova-pro-alias", "opus-alias", "unknown-model")
     for number in range(90):
         hour = f"2026-10-{1 + number % 5:02d} {number % 24:02d}"
         world.call(
             f"{hour}:{(number * 7) % 60:02d}:{number % 60:02d}.{number * 1113 % 1000:03d}",
-            [{"key_alias": "search-1", "tag.app": "web"}, {"key_alias": "old_key"}, {"tag.app": "batch"}, {}][number % 4],
-            uncached_input=[1000 + number, 250_000, 0][number % 3], output=[None, 17 * number, 3][number % 3],
-            cache_read=[None, 500][number % 2], model=models[number % 3], scope=["regional", "geo", "global", None][number % 4],
-            task_id=[None, "t1", "t2"][number % 3], user_id=[None, "u1"][number % 2], agent=["main", None][number % 2],
-            operation_id=f"op-{number // 2}", status=["success", "failure", "timeout"][(number % 10) // 4],
-            first_token_at=[None, f"{hour}:00"][number % 2], task_outcome=[None, "merged"][number % 9 == 0],
-            started_at=f"{hour}:00", event_key=f"r:{number // 30 * 30 + number % 29}",
+            [{"key_alias": "search-1", "tag.app": "web"}, {"key_alias": "old_key"}, {"tag.app": "batch"}, {}][
+                number % 4
+            ],
+            uncached_input=[1000 + number, 250_000, 0][number % 3],
+            output=[None, 17 * number, 3][number % 3],
+            cache_read=[None, 500][number % 2],
+            model=models[number % 3],
+            scope=["regional", "geo", "global", None][number % 4],
+            task_id=[None, "t1", "t2"][number % 3],
+            user_id=[None, "u1"][number % 2],
+            agent=["main", None][number % 2],
+            operation_id=f"op-{number // 2}",
+            status=["success", "failure", "timeout"][(number % 10) // 4],
+            first_token_at=[None, f"{hour}:00"][number % 2],
+            task_outcome=[None, "merged"][number % 9 == 0],
+            started_at=f"{hour}:00",
+            event_key=f"r:{number // 30 * 30 + number % 29}",
         )
     for number in range(60):
         hour = f"2026-10-{1 + number % 5:02d} {number % 24:02d}:00"
         world.line(
-            hour, ["0.123456789987654321", "-0.05", "1.0000000005", "0"][number % 4],
-            token_class=["uncached_input", "output", "cache_read"][number % 3], tokens=[900, 20, 0, -5][number % 4],
-            x_model=["nova-pro", "opus-alias"][number % 2], x_scope=["regional", "geo", "global", None][number % 4],
-            x_context_tier=["base", "long"][number % 2], invoice_id=[None, "INV"][number % 2],
-            billing_period=["2026-10", "2026-11"][number % 7 == 0], billing_currency=["USD", "EUR"][number % 11 == 0],
+            hour,
+            ["0.123456789987654321", "-0.05", "1.0000000005", "0"][number % 4],
+            token_class=["uncached_input", "output", "cache_read"][number % 3],
+            tokens=[900, 20, 0, -5][number % 4],
+            x_model=["nova-pro", "opus-alias"][number % 2],
+            x_scope=["regional", "geo", "global", None][number % 4],
+            x_context_tier=["base", "long"][number % 2],
+            invoice_id=[None, "INV"][number % 2],
+            billing_period=["2026-10", "2026-11"][number % 7 == 0],
+            billing_currency=["USD", "EUR"][number % 11 == 0],
         )
     world.line("2026-10-02 00:00", "7.77", end="2026-10-03 00:00", token_class="output", tokens=5000)
     world.line("2026-10-02 05:00", "3.21", service_name="Amazon EC2")
     world.line("2026-10-02 05:00", "1.11", service_name="Amazon OpenSearch")
     world.line("2026-10-02 05:00", "2.22", service_name="Amazon EKS", sub_account_id="222233334444")
-    world.line("2026-10-01 00:00", "100.000000001", end="2026-11-01 00:00", service_name="AWS Support",
-               x_charge_family="support", charge_category="Purchase")
+    world.line(
+        "2026-10-01 00:00",
+        "100.000000001",
+        end="2026-11-01 00:00",
+        service_name="AWS Support",
+        x_charge_family="support",
+        charge_category="Purchase",
+    )
     world.line("2026-10-01 00:00", "-12.5", end="2026-10-20 00:00", x_charge_family="credit", charge_category="Credit")
     world.line("2026-10-01 00:00", "4.2", end="2026-10-01 00:00", x_charge_family="tax", charge_category="Tax")
     world.line("2026-10-25 10:00", "9.9", service_name="Amazon EC2")

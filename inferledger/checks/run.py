@@ -1,0 +1,41 @@
+"""Every check, in the order in which evidence flows."""
+
+from datetime import datetime
+
+from inferledger import jobs
+from inferledger.checks import databases, ledger, setting_up
+from inferledger.checks.check import Check
+from inferledger.config import Configuration
+from warehouse.snapshot import NothingPublished
+
+UNPUBLISHED = Check(
+    "snapshot",
+    "published",
+    "fail",
+    "nothing has been published yet",
+    "run `inferledger collect`, `attribute` and `publish`, or leave `inferledger run` running",
+)
+
+
+def run(configuration: Configuration, now: datetime) -> list[Check]:
+    """Look at everything; nothing is changed, and no finding stops another check."""
+    found = [
+        *setting_up.config(configuration),
+        *setting_up.credentials(configuration),
+        *setting_up.sources(configuration),
+        *setting_up.channels(configuration),
+        *databases.warehouse(configuration),
+        *databases.operations(configuration, now),
+    ]
+    try:
+        snapshot = jobs.snapshot(configuration, "doctor")
+    except NothingPublished:
+        return [*found, UNPUBLISHED]
+    return [
+        *found,
+        *ledger.published(snapshot, now),
+        *ledger.freshness(snapshot, now),
+        *ledger.rejected(snapshot),
+        *ledger.controls(snapshot),
+        *ledger.unknown(snapshot),
+    ]
