@@ -133,8 +133,7 @@ SHIPPED_RULES: tuple[ThresholdRule | AnomalyRule, ...] = (
         kind="threshold",
         name="cost-without-owner",
         measure="ownerless_cost_usd",
-        above=Decimal(0),
-        min_usd=Decimal(1),
+        above=Decimal(5),
         remedy="add a rule under owners for the claims that Teams and apps lists",
     ),
 )

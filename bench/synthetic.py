@@ -113,6 +113,7 @@ def one_more_hour(data: Path, events: int) -> None:
 
 
 def _add(connection: duckdb.DuckDBPyConnection, first: datetime, hours: int, events: int) -> None:
+    connection.execute("SET enable_progress_bar = false")
     with transaction(connection):
         connection.execute(CALLS, [first, hours, events])
         connection.execute(BILL, [first])

@@ -4,7 +4,12 @@ import re
 from functools import cache
 from pathlib import Path
 
+import duckdb
+
 HERE = Path(__file__).parent
+
+WRONG_SQL = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.SyntaxException)
+"""Errors of our own SQL, never of a file; they are not turned into findings."""
 
 
 @cache

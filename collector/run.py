@@ -18,7 +18,7 @@ import pyarrow as pa
 from filelock import FileLock
 
 from collector.prices.book import price_sources
-from collector.queries import HERE
+from collector.queries import HERE, WRONG_SQL
 from collector.registry import kinds
 from collector.settings import CollectorSettings
 from collector.source import Batch, CollectError, Fetched, LoadResult, Moment, Source, StoredObject
@@ -249,6 +249,8 @@ def _load(run: _Run, source: Source, fetched: Fetched, connection: duckdb.DuckDB
             _record(connection, source, batch, name, result)
     except CollectError as error:
         run.findings.append(Finding(source.name, error.what, error.where, error.remedy))
+    except WRONG_SQL:
+        raise
     except duckdb.OutOfMemoryException:
         run.findings.append(
             Finding(
@@ -256,6 +258,16 @@ def _load(run: _Run, source: Source, fetched: Fetched, connection: duckdb.DuckDB
                 "does not fit into memory",
                 batch.detail,
                 "Raise engine.memory_limit, or free disk for the engine's temporary files",
+            )
+        )
+    except duckdb.Error as error:
+        # The engine's own message may quote a file, and a file may hold a prompt.
+        run.findings.append(
+            Finding(
+                source.name,
+                f"cannot be loaded ({type(error).__name__})",
+                batch.detail,
+                "Nothing of it was loaded; check that its files are whole and that the disk has room",
             )
         )
     else:

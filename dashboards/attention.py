@@ -34,9 +34,9 @@ def show(snapshot: Snapshot, view: View) -> None:
     titles = {"teams": "Teams and apps", "models": "Models", "tasks": "Agent tasks", "reconciliation": "Reconciliation"}
     with st.container(border=True, gap=None, key="attention"):
         for matter in found:
-            text, link = st.columns([5, 1], vertical_alignment="center")
-            text.markdown(words.plain(matter.text))
-            link.page_link(f"views/{matter.page}.py", label=titles[matter.page], icon=":material/arrow_forward:")
+            with st.container(horizontal=True, vertical_alignment="center", wrap=False, gap="medium"):
+                st.markdown(words.plain(matter.text), width="stretch")
+                st.page_link(f"views/{matter.page}.py", label=titles[matter.page], icon=":material/arrow_forward:")
 
 
 def matters(snapshot: Snapshot, view: View) -> list[Matter]:

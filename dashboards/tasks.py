@@ -76,7 +76,7 @@ def _headline(snapshot: Snapshot, facts: Row, before: Row | None) -> None:
         ),
         (
             "cost_per_accepted",
-            "Per accepted outcome",
+            "Per accepted",
             words.unit_money(facts["cost_per_accepted"], currency) if accepted else "n/a",
             f"all task cost / {words.count(accepted)} {facts['accepted_names']}"
             if accepted
@@ -167,7 +167,7 @@ def _distribution(snapshot: Snapshot, view: View, facts: Row) -> None:
 
 
 def _outcomes(snapshot: Snapshot, view: View) -> None:
-    parts.section("Cost by outcome", "green: accepted; the figure after it: mean per task")
+    parts.section("Cost by outcome", "green: accepted")
     frame = task_queries.outcomes(snapshot, view.filters)
     currency = snapshot.currency
     known = frame[frame["cost"].notna()]
@@ -177,7 +177,7 @@ def _outcomes(snapshot: Snapshot, view: View) -> None:
     names = [words.UNKNOWN if words.is_unknown(name) else str(name) for name in known["outcome"]]
     fills = [_fill(name, accepted) for name, accepted in zip(names, known["is_accepted"], strict=True)]
     labels = [
-        f"{words.money(row.cost, currency)}  {words.count(row.tasks)} x {words.unit_money(row.mean_cost, currency)}"
+        f"{words.money(row.cost, currency)}  {words.unit_money(row.mean_cost, currency)} each"
         for row in known.itertuples()
     ]
     parts.chart(

@@ -129,7 +129,13 @@ def _users(snapshot: Snapshot, view: View) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom", key="by-users"):
         st.subheader("Users", anchor=False, width="content")
         picked = st.selectbox(
-            "Team", options, key="users-of", bind="query-params", persist_state="session", label_visibility="collapsed"
+            "Team",
+            options,
+            key="users-of",
+            bind="query-params",
+            persist_state="session",
+            label_visibility="collapsed",
+            width=260,
         )
     team = None if picked == NOBODY else picked
     ignored = "" if shown.filters == view.filters else " Not split by model or provider."

@@ -35,7 +35,8 @@ class OperationsSettings(Settings):
     """The small transactional database: alert states, outbox, publications, job runs."""
 
     url: str | None = Field(
-        None, description="sqlite:///PATH or postgresql://HOST/DATABASE; default: operations.db in the data folder"
+        default=None,
+        description="sqlite:///PATH or postgresql://HOST/DATABASE; default: operations.db in the data folder",
     )
 
     @field_validator("url")
@@ -70,7 +71,7 @@ class Configuration(WarehouseSettings, CollectorSettings):
     alerts: AlertSettings = AlertSettings()
     reports: Reports = Field(DEFAULT_REPORTS, description="`[]` is none")
     delivery: DeliverySettings = DeliverySettings()
-    dashboard: DashboardSettings = DashboardSettings()
+    dashboard: DashboardSettings = DashboardSettings.model_validate({})
 
     @field_validator("data")
     @classmethod

@@ -1,7 +1,7 @@
-"""`inferledger run`: every job on its schedule, one at a time, until told to end. A job that fails is noted and tried again.
+"""`inferledger run`: every job on its schedule, one at a time. A job that fails is noted and tried again.
 
-Told to end (SIGTERM, SIGINT), it lets the job at hand stop at its next safe place: between batches of a collection, or by
-rolling a transaction back. What was committed stays; the next run goes on from there.
+Told to end (SIGTERM, SIGINT), it lets the job at hand stop at its next safe place: between batches of a collection, or
+by rolling a transaction back. What was committed stays; the next run goes on from there.
 """
 
 import logging

@@ -23,7 +23,7 @@ def write_log(error: BaseException, data: Path | None) -> Path:
 
 
 def description(error: BaseException) -> str:
-    """The traceback of an error and of what caused it. What the engine quotes is left out: it may be somebody's text."""
+    """The traceback of an error and of what caused it; what the engine quotes is left out, for it may be a prompt."""
     chain: list[BaseException] = []
     each: BaseException | None = error
     while each is not None and each not in chain:

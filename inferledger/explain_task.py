@@ -33,8 +33,8 @@ POSTED = f"""
         WHERE m.bill_tokens > 0
         GROUP BY ALL),
     cell AS (
-        SELECT c.day, c.hour, c.provider, c.account_id, c.region, c.model, c.service_tier, c.claim_set_id, c.token_class,
-            sum(c.tokens) AS logged, sum(CASE WHEN c.task_id = $1 THEN c.tokens ELSE 0 END) AS mine,
+        SELECT c.day, c.hour, c.provider, c.account_id, c.region, c.model, c.service_tier, c.claim_set_id,
+            c.token_class, sum(c.tokens) AS logged, sum(CASE WHEN c.task_id = $1 THEN c.tokens ELSE 0 END) AS mine,
             sum(c.tokens * coalesce(r.nano, 1)) AS weight,
             sum(CASE WHEN c.task_id = $1 THEN c.tokens * coalesce(r.nano, 1) ELSE 0 END) AS my_weight
         FROM class_row AS c LEFT JOIN rate AS r
@@ -85,7 +85,12 @@ def postings(snapshot: Snapshot, where: Filters, long_context_tokens: int) -> li
         }
         if any(rest.values()):
             blank = dict.fromkeys(found[0]) if found else {}
-            about = {"kind": "usage", "basis": basis, "method": "difference", "reason": "its own hours against the day's rates"}
+            about = {
+                "kind": "usage",
+                "basis": basis,
+                "method": "difference",
+                "reason": "its own hours against the day's rates",
+            }
             found.append({**blank, **about, "tokens": 0, **rest})
     return found
 

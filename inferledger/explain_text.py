@@ -24,8 +24,8 @@ def show(console: Console, facts: Facts) -> None:
     if more["count"]:
         parts.append(
             Padding(
-                f"[dim]… and {count(more['count'])} more buckets with {_usd(facts, more['selected'])} of this selection "
-                "(--limit 0 shows all)[/]",
+                f"[dim]… and {count(more['count'])} more buckets with {_usd(facts, more['selected'])} of this "
+                "selection (--limit 0 shows all)[/]",
                 (1, 0, 0, 2),
             )
         )
@@ -39,7 +39,11 @@ def _usd(facts: Facts, amount: str | None) -> str:
     if amount is None:
         return "unknown"
     value = Decimal(amount)
-    return money(amount, facts["currency"], 2 if abs(value) >= 100 else 4 if abs(value) >= 1 or not value else 6)
+    return money(
+        amount,
+        facts["currency"],
+        2 if abs(value) >= 100 else 4 if abs(value) >= 1 or not value else 6 if abs(value) >= Decimal("0.0001") else 9,
+    )
 
 
 def _question(facts: Facts) -> Padding:
@@ -67,7 +71,8 @@ def _question(facts: Facts) -> Padding:
             if total["unknown_cost_tokens"]
             else ""
         )
-        + f"\n[dim]as of {facts['as_of'][:16].replace('T', ' ')} UTC · days in {facts['zone']} · snapshot {facts['manifest'][:8]}[/]"
+        + f"\n[dim]as of {facts['as_of'][:16].replace('T', ' ')} UTC · days in {facts['zone']} · "
+        f"snapshot {facts['manifest'][:8]}[/]"
     )
     return Padding(line, (1, 0, 0, 0))
 
@@ -114,7 +119,8 @@ def _postings(facts: Facts) -> Padding:
 
 
 def _bucket(facts: Facts, bucket: Facts) -> Padding:
-    name = f"{bucket['day']} · {bucket['model']} {bucket['token_class']} · account {bucket['account_id']} · {bucket['region']}"
+    what = f"{bucket['model']} {bucket['token_class']}"
+    name = f"{bucket['day']} · {what} · account {bucket['account_id']} · {bucket['region']}"
     sums = Table.grid(padding=(0, 2, 0, 0))
     sums.add_column()
     sums.add_column(justify="right")
@@ -167,7 +173,7 @@ def _other_lines(facts: Facts) -> Padding:
             _usd(facts, row["effective"]),
         )
     return _section(
-        "[bold]The bill behind the rest[/] [dim]whole services, of which the postings above are this selection's share[/]",
+        "[bold]The bill behind the rest[/] [dim]whole services; the postings above are this selection's share[/]",
         table,
     )
 

@@ -163,7 +163,7 @@ def report(
     now: datetime | None = None,
     channels: Mapping[str, Channel] | None = None,
 ) -> Reported:
-    """Make the reports that are due (or, `by_hand`, those named, without waiting for their schedule), then send them."""
+    """Make the reports that are due (or, `by_hand`, those named, whatever their schedule), then send them."""
     now = now or datetime.now(UTC)
     channels = open_channels(configuration.delivery) if channels is None else channels
     runs: list[ReportRun] = []

@@ -30,7 +30,7 @@ def _books(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:
     found = []
     if snapshot.held:
         found.append(
-            f"A newer state is held back, because {len(snapshot.held)} control(s) do not hold: run `inferledger doctor`."
+            f"A newer state is held back, for {len(snapshot.held)} control(s) do not hold: run `inferledger doctor`."
         )
     wrong = [row for row in facts["balances"] if Decimal(row["difference"])]
     for row in wrong:
@@ -55,8 +55,8 @@ def _estimates(facts: dict[str, Any]) -> list[str]:
     if not facts["balances"] or not Decimal(facts["estimated"] or 0):
         return []
     return [
-        f"{money(facts['estimated'], facts['currency'])} is estimated from the price book for calls that the bill does not "
-        "show yet. It is in unit costs and usage cost, never in the bill's figures."
+        f"{money(facts['estimated'], facts['currency'])} is estimated from the price book for calls that the bill "
+        "does not show yet. It is in unit costs and usage cost, never in the bill's figures."
     ]
 
 
@@ -80,7 +80,8 @@ def _unknown(facts: dict[str, Any]) -> list[str]:
 
 def _unattributed(facts: dict[str, Any]) -> list[str]:
     return [
-        f"{money(row['unattributed_cost'], facts['currency'])} is unattributed: {REASONS.get(row['reason'], row['reason'])}"
+        f"{money(row['unattributed_cost'], facts['currency'])} is unattributed: "
+        f"{REASONS.get(row['reason'], row['reason'])}"
         + (f" ({mtok(row['unattributed_tokens'])} tokens)." if row["unattributed_tokens"] else ".")
         for row in facts["unattributed"]
     ]

@@ -13,8 +13,8 @@ def _is_cron(value: str) -> str:
         CronTrigger.from_crontab(value, timezone="UTC")
     except ValueError as error:
         raise ValueError(
-            f"`{value}` is no cron expression ({str(error).rstrip('.').lower()}); write minute, hour, day, month and weekday, such as "
-            "`*/15 * * * *`, or null for never"
+            f"`{value}` is no cron expression ({str(error).rstrip('.').lower()}); "
+            "write minute, hour, day, month and weekday, such as `*/15 * * * *`, or null for never"
         ) from error
     return value
 
@@ -25,9 +25,9 @@ Cron = Annotated[str, AfterValidator(_is_cron)]
 class ScheduleSettings(Settings):
     """When `inferledger run` does what. Jobs that are due at once run one after the other, in this order."""
 
-    collect: Cron | None = Field("*/15 * * * *", description="load what is new")
-    attribute: Cron | None = Field("*/15 * * * *", description="bring the ledger up to date")
-    publish: Cron | None = Field("*/15 * * * *", description="make a snapshot for readers")
-    alert: Cron | None = Field("*/15 * * * *", description="evaluate the alert rules on the snapshot")
-    report: Cron | None = Field("*/15 * * * *", description="make the reports that are due by then")
-    deliver: Cron | None = Field("* * * * *", description="send messages that wait")
+    collect: Cron | None = Field(default="*/15 * * * *", description="load what is new")
+    attribute: Cron | None = Field(default="*/15 * * * *", description="bring the ledger up to date")
+    publish: Cron | None = Field(default="*/15 * * * *", description="make a snapshot for readers")
+    alert: Cron | None = Field(default="*/15 * * * *", description="evaluate the alert rules on the snapshot")
+    report: Cron | None = Field(default="*/15 * * * *", description="make the reports that are due by then")
+    deliver: Cron | None = Field(default="* * * * *", description="send messages that wait")

@@ -1,4 +1,4 @@
-"""The figures of `inferledger summary`: what was billed, for what, for whom, what a million tokens cost, what is unknown.
+"""The figures of `inferledger summary`: what was billed, for what, for whom, and what a million tokens cost.
 
 One dictionary with stable keys; the table that people see is made from it. Money and ratios are decimal text, counts
 whole numbers; null is unknown. Over kinds and over teams the amounts add up to the bill, exactly.
@@ -7,19 +7,18 @@ whole numbers; null is unknown. Over kinds and over teams the amounts add up to 
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
-from inferledger.figures import exact, ratio
+from inferledger import summary_tables
+from inferledger.figures import exact
 from inferledger.notes import notes
+from inferledger.rows import Facts, rows
+from inferledger.summary_tables import figures_row
 from warehouse import measures
-from warehouse.measures import MEASURES, Filters
+from warehouse.measures import Filters
 from warehouse.snapshot import Snapshot
-
-Facts = dict[str, Any]
 
 NO_TEAM = "(no team)"
 ROUNDING = "rounding"
-DEAREST = 10
 
 TOTALS = (
     "usage_cost_usd",
@@ -58,48 +57,6 @@ PRICE_BOOK = (
     "long_context_premium_usd",
     "unpriced_tokens",
 )
-BY_MODEL = (
-    "usage_cost_usd",
-    "estimated_cost_usd",
-    "unattributed_cost_usd",
-    "cost_per_mtok_usd",
-    "cost_per_mtok_input_usd",
-    "cost_per_mtok_output_usd",
-    "list_cost_usd",
-    "uncached_cost_usd",
-    "total_tokens",
-    "input_tokens",
-    "output_tokens",
-    "requests",
-    "cache_hit_ratio",
-    "error_ratio",
-    "unpriced_tokens",
-    "unknown_cost_tokens",
-)
-BY_TEAM = (
-    "effective_cost_usd",
-    "billed_cost_usd",
-    "usage_cost_usd",
-    "fully_loaded_cost_usd",
-    "estimated_cost_usd",
-    "cost_per_mtok_usd",
-    "fully_loaded_cost_per_mtok_usd",
-    "cost_per_request_usd",
-    "total_tokens",
-    "requests",
-    "cache_hit_ratio",
-    "error_ratio",
-    "unknown_cost_tokens",
-)
-BREAKDOWN = (
-    "effective_cost_usd",
-    "billed_cost_usd",
-    "usage_cost_usd",
-    "estimated_cost_usd",
-    "cost_per_mtok_usd",
-    "total_tokens",
-    "requests",
-)
 
 
 def summary(snapshot: Snapshot, where: Filters | None = None, by: Sequence[str] = ()) -> Facts:
@@ -131,7 +88,7 @@ def summary(snapshot: Snapshot, where: Filters | None = None, by: Sequence[str] 
         facts["difference" if basis == "effective" else "difference_billed"] = exact(
             bill - ledger - rounding[basis] if whole else _sum(mine, basis, "difference")
         )
-    totals = _row(measures.table(snapshot, TOTALS, where=where).to_pylist()[0])
+    totals = figures_row(measures.table(snapshot, TOTALS, where=where).to_pylist()[0])
     facts |= {
         "estimated": totals["estimated_cost"],
         "by_kind": _named(kinds, "effective", rounding),
@@ -139,11 +96,11 @@ def summary(snapshot: Snapshot, where: Filters | None = None, by: Sequence[str] 
         "by_kind_billed": _named(kinds, "billed", rounding),
         "by_team_billed": _named(teams, "billed", rounding, is_team=True),
         "totals": totals,
-        "price_book": _row(measures.table(snapshot, PRICE_BOOK, where=where).to_pylist()[0]),
-        "models": _models(snapshot, where),
-        "teams": _teams(snapshot, where),
-        "tasks": _tasks(snapshot, where),
-        "unattributed": _unattributed(snapshot, where),
+        "price_book": figures_row(measures.table(snapshot, PRICE_BOOK, where=where).to_pylist()[0]),
+        "models": summary_tables.models(snapshot, where),
+        "teams": summary_tables.teams(snapshot, where),
+        "tasks": summary_tables.tasks(snapshot, where),
+        "unattributed": summary_tables.unattributed(snapshot, where),
         "balances": [
             {key: exact(value) if isinstance(value, Decimal) else value for key, value in row.items()}
             for row in balances
@@ -151,19 +108,19 @@ def summary(snapshot: Snapshot, where: Filters | None = None, by: Sequence[str] 
         "other_currencies": _other_currencies(snapshot, balances),
     }
     if by:
-        facts["breakdown"] = {"by": list(by), "rows": _breakdown(snapshot, where, by)}
+        facts["breakdown"] = {"by": list(by), "rows": summary_tables.breakdown(snapshot, where, by)}
     facts["notes"] = notes(snapshot, facts)
     return facts
 
 
 def _amounts(snapshot: Snapshot, by: str, where: Filters) -> dict[str | None, dict[str, Decimal]]:
     """Bill postings in the reporting currency per basis, by kind or by team. Exact."""
-    rows = measures.table(
+    found = measures.table(
         snapshot, ["effective_cost_usd", "billed_cost_usd"], (by, "basis"), replace(where, basis=("billed",))
     ).to_pylist()
     return {
         row[by]: {"effective": row["effective_cost_usd"] or Decimal(0), "billed": row["billed_cost_usd"] or Decimal(0)}
-        for row in rows
+        for row in found
     }
 
 
@@ -184,10 +141,14 @@ def _named(
 
 
 def _balances(snapshot: Snapshot) -> list[Facts]:
-    return snapshot.sql(
-        "SELECT billing_period, currency, cost_basis, status, bill_usd AS bill, ledger_usd AS ledger, "
-        "rounding_usd AS rounding, difference_usd AS difference FROM balance ORDER BY billing_period, currency, cost_basis"
-    ).to_pylist()
+    return rows(
+        snapshot,
+        """
+        SELECT billing_period, currency, cost_basis, status, bill_usd AS bill, ledger_usd AS ledger,
+            rounding_usd AS rounding, difference_usd AS difference
+        FROM balance ORDER BY billing_period, currency, cost_basis
+        """,
+    )
 
 
 def _sum(balances: Sequence[Facts], basis: str, column: str) -> Decimal:
@@ -199,96 +160,18 @@ def _status(balances: Sequence[Facts]) -> str:
     return "no bill" if not states else "final" if states == {"final"} else "open"
 
 
-def _row(row: Facts) -> Facts:
-    """One row of measures with stable keys: `_usd` gone, money and ratios as decimal text."""
-    found: Facts = {}
-    for name, value in row.items():
-        measure = MEASURES.get(name)
-        key = name.removesuffix("_usd") if measure else name
-        found[key] = (
-            exact(value)
-            if isinstance(value, Decimal)
-            else ratio(value)
-            if isinstance(value, float)
-            else (value.isoformat() if hasattr(value, "isoformat") else value)
-        )
-    return found
-
-
-def _models(snapshot: Snapshot, where: Filters) -> list[Facts]:
-    rows = measures.table(snapshot, BY_MODEL, ("model",), where, order="-usage_cost_usd").to_pylist()
-    return [
-        _row(row)
-        for row in rows
-        if row["total_tokens"]
-        or row["requests"]
-        or row["usage_cost_usd"]
-        or (row["model"] and row["unattributed_cost_usd"])
-    ]
-
-
-def _teams(snapshot: Snapshot, where: Filters) -> list[Facts]:
-    rows = measures.table(snapshot, BY_TEAM, ("team",), where, order="-fully_loaded_cost_usd").to_pylist()
-    return [_row(row) for row in rows]
-
-
-def _tasks(snapshot: Snapshot, where: Filters) -> list[Facts]:
-    """The dearest agent tasks of the period; what they are called and did is for life."""
-    rows = measures.table(
-        snapshot, ["task_cost_usd", "task_tokens"], ("task_id",), where, "-task_cost_usd", DEAREST + 1
-    ).to_pylist()
-    rows = [row for row in rows if row["task_id"] is not None and row["task_cost_usd"] is not None][:DEAREST]
-    about = {
-        row["task_id"]: row
-        for row in snapshot.sql(
-            "SELECT task_id, team, app, started_at, ended_at, requests, failed_requests, agents, models, outcome, "
-            "input_tokens, cache_read_tokens, output_tokens, coalesce(estimated_nano, 0) <> 0 AS has_estimate FROM task_cost "
-            "WHERE list_contains(?, task_id) AND coalesce(currency, ?) = ?",
-            [[row["task_id"] for row in rows], snapshot.currency, snapshot.currency],
-        ).to_pylist()
-    }
-    return [_row({**row, **about.get(row["task_id"], {})}) for row in rows]
-
-
-def _unattributed(snapshot: Snapshot, where: Filters) -> list[Facts]:
-    rows = measures.table(
-        snapshot, ["unattributed_cost_usd", "unattributed_tokens"], ("reason",), where, "-unattributed_cost_usd"
-    )
-    return [_row(row) for row in rows.to_pylist() if row["unattributed_cost_usd"] or row["unattributed_tokens"]]
-
-
 def _other_currencies(snapshot: Snapshot, balances: Sequence[Facts]) -> list[Facts]:
     found = []
     for currency in sorted({row["currency"] for row in balances} - {snapshot.currency}):
-        rows = [row for row in balances if row["currency"] == currency]
+        own = [row for row in balances if row["currency"] == currency]
         found.append(
             {
                 "currency": currency,
-                "billed": exact(_sum(rows, "billed", "bill")),
-                "effective": exact(_sum(rows, "effective", "bill")),
-                "difference": exact(_sum(rows, "effective", "difference")),
-                "difference_billed": exact(_sum(rows, "billed", "difference")),
-                "status": _status(rows),
+                "billed": exact(_sum(own, "billed", "bill")),
+                "effective": exact(_sum(own, "effective", "bill")),
+                "difference": exact(_sum(own, "effective", "difference")),
+                "difference_billed": exact(_sum(own, "billed", "difference")),
+                "status": _status(own),
             }
         )
     return found
-
-
-def _breakdown(snapshot: Snapshot, where: Filters, by: Sequence[str]) -> list[Facts]:
-    """Cost and use by any dimension; measures that the dimensions do not fit are left out."""
-    fitting = [name for name in BREAKDOWN if _fits(name, by)]
-    if not fitting:
-        measures.table(snapshot, BREAKDOWN[:1], by, where)  # says what is possible
-    return [_row(row) for row in measures.table(snapshot, fitting, by, where, f"-{fitting[0]}").to_pylist()]
-
-
-def _fits(name: str, by: Sequence[str]) -> bool:
-    measure = MEASURES[name]
-    marts = [measures.COMPONENTS[part].mart for part in (measure.numerator, measure.denominator) if part]
-    marts = ["cost_hour" if mart == "cost_day" and "hour" in by else mart for mart in marts]
-    return all(set(by) <= set(measures.DIMENSIONS[mart]) for mart in marts)
-
-
-def nano(amount: int) -> Decimal:
-    """Nano-dollars as dollars, exactly."""
-    return Decimal(amount).scaleb(-9)

@@ -82,8 +82,8 @@ def _headline(facts: Facts, has_bill: bool) -> Panel:
         )
     grid.add_row(
         "Used",
-        f"{mtok(totals['total_tokens'])} tokens ({mtok(totals['input_tokens'])} in, {mtok(totals['output_tokens'])} out), "
-        f"{count(totals['requests'])} requests"
+        f"{mtok(totals['total_tokens'])} tokens ({mtok(totals['input_tokens'])} in, "
+        f"{mtok(totals['output_tokens'])} out), {count(totals['requests'])} requests"
         + (f", {count(totals['tasks'])} agent tasks" if totals["tasks"] else "")
         + (f", {percent(totals['cache_hit_ratio'])} cache hits" if totals["cache_hit_ratio"] else ""),
     )

@@ -6,7 +6,7 @@ Decimal, so that a price is what is written. Keys are text.
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 import yaml
@@ -44,7 +44,7 @@ _Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("tag:yaml.org,2002:int", r"[-+]?(0|[1-9][0-9_]*)", "-+0123456789"),
-    ("tag:yaml.org,2002:float", r"[-+]?(0|[1-9][0-9_]*)?(\.[0-9_]+)?([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("tag:yaml.org,2002:float", r"[-+]?((0|[1-9][0-9_]*)(\.[0-9_]*)?|\.[0-9_]+)([eE][-+]?[0-9]+)?", "-+.0123456789"),
     ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
 ):
     _Loader.add_implicit_resolver(_tag, re.compile(rf"^(?:{_pattern})$"), list(_first))
@@ -127,6 +127,7 @@ class _Reader:
                 return self._mapping(node, path)
             if isinstance(node, SequenceNode):
                 return [self.value(item, f"{path}[{number}]") for number, item in enumerate(node.value)]
+            assert isinstance(node, ScalarNode)
             return _scalar(node)
         finally:
             self._open.discard(id(node))
@@ -157,8 +158,12 @@ def _scalar(node: ScalarNode) -> object:
         return None
     if tag == "bool":
         return node.value.lower() == "true"
-    if tag == "int":
-        return int(node.value.replace("_", ""))
-    if tag == "float":
-        return Decimal(node.value.replace("_", ""))
-    return str(node.value)
+    text = str(node.value)
+    try:
+        if tag == "int":
+            return int(text.replace("_", ""))
+        if tag == "float":
+            return Decimal(text.replace("_", ""))
+    except (ValueError, InvalidOperation):
+        return text  # `!!int abc`: the model says that it is no number
+    return text

@@ -7,7 +7,8 @@ it is missing or broken, and replaces the month in one transaction. Sources: ref
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,7 +19,7 @@ import duckdb
 from pydantic import Field
 
 from collector.billing.bill import deliver
-from collector.queries import queries
+from collector.queries import WRONG_SQL, queries
 from collector.source import (
     MEMBERS,
     Batch,
@@ -292,12 +293,13 @@ class Cur2:
             check["discount_lines"] and _differ(check["unblended"], check["net"])
         )
         connection.execute("SET VARIABLE is_net = ?", [check["is_net"]])
-        connection.execute(
-            sql["line"]
-            .replace("{{shape}}", ", ".join(f"'{column}'" for column in _shape(connection)))
-            .replace("{{tag_list}}", _tags())
-            .replace("{{other}}", _other(_others(connection, sql["filled"], columns)))
-        )
+        with _reading(where):
+            connection.execute(
+                sql["line"]
+                .replace("{{shape}}", ", ".join(f"'{column}'" for column in _shape(connection)))
+                .replace("{{tag_list}}", _tags())
+                .replace("{{other}}", _other(_others(connection, sql["filled"], columns)))
+            )
         connection.execute(sql["class"])
         connection.execute(sql["staged"])
         described = [row[0] for row in connection.execute("DESCRIBE unsigned_line").fetchall()]
@@ -429,16 +431,25 @@ def _columns(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], where
     return {row[0].lower(): row[1] for row in rows}
 
 
-def _checked(connection: duckdb.DuckDBPyConnection, sql: str, delivery: Delivery, where: str) -> dict[str, Any]:
-    """Figures of the delivery; refuses it whole when a line of it cannot stand in a bill."""
+@contextmanager
+def _reading(where: str) -> Iterator[None]:
+    """A statement that reads the delivery's files: what is wrong with them refuses it."""
     try:
-        outcome = connection.execute(sql)
+        yield
+    except WRONG_SQL:
+        raise
     except duckdb.Error as error:
         raise CollectError(
             f"the data files cannot be read ({type(error).__name__})",
             where,
             "Nothing of this delivery was loaded; copy the files again, or wait for the next delivery",
         ) from None
+
+
+def _checked(connection: duckdb.DuckDBPyConnection, sql: str, delivery: Delivery, where: str) -> dict[str, Any]:
+    """Figures of the delivery; refuses it whole when a line of it cannot stand in a bill."""
+    with _reading(where):
+        outcome = connection.execute(sql)
     names = [column[0] for column in outcome.description or ()]
     check = dict(zip(names, outcome.fetchone() or (), strict=True))
     wrong = {

@@ -51,9 +51,12 @@ SELECT
     coalesce(bool_or(TRY_CAST(line_item_net_unblended_cost AS DOUBLE) <> 0), FALSE) AS has_net,
     count(*) FILTER (WHERE line_item_line_item_type LIKE '%Discount' AND TRY_CAST(line_item_unblended_cost AS DOUBLE) <> 0)
         AS discount_lines,
-    CAST(sum(money(line_item_unblended_cost)) AS VARCHAR) AS unblended,
+    CAST(sum(money(CASE WHEN isfinite(TRY_CAST(line_item_unblended_cost AS DOUBLE)) THEN line_item_unblended_cost END))
+        AS VARCHAR) AS unblended,
     CAST(sum(CASE WHEN line_item_line_item_type LIKE '%Discount' THEN 0
-             ELSE money(coalesce(nullif(line_item_net_unblended_cost, ''), line_item_unblended_cost)) END) AS VARCHAR) AS net
+             WHEN isfinite(TRY_CAST(line_item_net_unblended_cost AS DOUBLE)) THEN money(line_item_net_unblended_cost)
+             WHEN isfinite(TRY_CAST(line_item_unblended_cost AS DOUBLE)) THEN money(line_item_unblended_cost)
+             END) AS VARCHAR) AS net
 FROM export_line;
 
 -- :line

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from collector.batches import object_batches
 from collector.expressions import check
-from collector.queries import queries
+from collector.queries import WRONG_SQL, queries
 from collector.source import (
     Batch,
     CollectError,
@@ -30,7 +30,7 @@ from collector.source import (
 )
 from collector.spool import fetch_files, fetch_lines
 from collector.store import Store, open_store
-from collector.usage.records import TRACE, WRONG_SQL, Reading, json_lines, stage, use, write
+from collector.usage.records import TRACE, Reading, json_lines, stage, use, write
 
 ENDINGS = {
     "parquet": (".parquet",),

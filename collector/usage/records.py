@@ -7,14 +7,11 @@ from typing import Any
 
 import duckdb
 
-from collector.queries import queries
+from collector.queries import WRONG_SQL, queries
 from collector.source import CollectError, Fetched, LoadResult, Moment, Staged
 from collector.spool import cut
 
 MANY_CLAIM_SETS = 5_000
-
-WRONG_SQL = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.SyntaxException)
-"""Errors of our own SQL, never of a file; they are not turned into findings."""
 
 GATEWAY, TRACE = 10, 20
 """source_trust: who is believed when several sources saw the same call; lower is believed more."""

@@ -50,7 +50,7 @@ def bars(
         )
     )
     top, bottom = max([*values, 0]), min([*values, 0])
-    figure.update_xaxes(visible=False, range=[bottom, top + 0.75 * ((top - bottom) or 1)])
+    figure.update_xaxes(visible=False, range=[bottom, top + 1.1 * ((top - bottom) or 1)])
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont={"color": theme.TEXT, "size": 12.5})
     return figure
 
@@ -80,7 +80,7 @@ def waterfall(
     figure.add_trace(
         go.Scatter(
             x=shown,
-            y=[*tops, max(whole, 0)],
+            y=[top + 0.012 * max([*tops, whole, 0]) for top in [*tops, max(whole, 0)]],
             mode="text",
             text=text,
             textposition="top center",
@@ -143,19 +143,21 @@ def treemap(
     labels: list[str] = []
     parents: list[str] = []
     values: list[float] = []
+    texts: list[tuple[str, str]] = []
     fills: list[str] = []
-    lines: list[str] = []
     for depth in range(1, len(levels) + 1):
         keys = list(levels[:depth])
-        grouped = frame.groupby(keys, dropna=False, sort=False)["cost"].sum().reset_index()
-        for _, row in grouped.iterrows():
+        for row in frame.groupby(keys, dropna=False, sort=False)["cost"].sum().reset_index().to_dict("records"):
             path = [_label(row[key], key) for key in keys]
+            amount = words.money(float(row["cost"]), currency)
+            is_leaf = depth == len(levels)
+            ids.append("\x1f".join(path))
+            parents.append("\x1f".join(path[:-1]))
+            labels.append(path[-1] if is_leaf else f"{path[-1]}   {amount}")
+            # The area of a branch is what its leaves add up to; a total beside them could miss it by a rounding.
+            values.append(float(row["cost"]) if is_leaf else 0.0)
+            texts.append((" / ".join(path), amount))
             first = None if words.is_unknown(row[keys[0]]) else row[keys[0]]
-            ids.append("/".join(path))
-            labels.append(path[-1])
-            parents.append("/".join(path[:-1]))
-            values.append(float(row["cost"]))
-            lines.append("%{label}<br>%{text}" if depth == len(levels) else "%{label}   %{text}")
             fills.append(theme.lighter(colours.get(first, theme.UNKNOWN), (0.0, 0.42, 0.7)[depth - 1]))
     figure = blank(height)
     figure.add_trace(
@@ -164,15 +166,15 @@ def treemap(
             labels=labels,
             parents=parents,
             values=values,
-            branchvalues="total",
+            branchvalues="remainder",
             marker={
                 "colors": fills,
                 "line": {"color": "white", "width": 1.2},
                 "pad": {"t": 20, "l": 3, "r": 3, "b": 3},
             },
-            text=[words.money(value, currency) for value in values],
-            texttemplate=lines,
-            hovertemplate="%{id}<br>%{text}, %{percentRoot} of what is shown<extra></extra>",
+            customdata=texts,
+            texttemplate=["%{label}<br>%{customdata[1]}" if value else "%{label}" for value in values],
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]}, %{percentRoot} of what is shown<extra></extra>",
             pathbar={"visible": False},
             tiling={"pad": 1},
             sort=True,

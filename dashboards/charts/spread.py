@@ -85,7 +85,7 @@ def histogram(frame: pd.DataFrame, marks: Mapping[str, float | None], currency: 
     for name, value in marks.items():
         if not words.is_unknown(value) and value:
             # Labels of marks that are close stand above each other.
-            shift = shift + 15 if last is not None and log10(value) - last < 0.5 else 0
+            shift = shift + 15 if last is not None and log10(value) - last < 0.9 else 0
             last = log10(value)
             figure.add_vline(x=value, line={"color": theme.TEXT, "width": 1, "dash": "dot"})
             figure.add_annotation(

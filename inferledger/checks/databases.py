@@ -19,6 +19,7 @@ STUCK_JOB = timedelta(hours=6)
 
 
 def warehouse(configuration: Configuration) -> Checks:
+    """Whether the warehouse file is there and of this version; a job that has it open is not disturbed."""
     layout = configuration.layout
     if not layout.warehouse.exists():
         yield Check(
@@ -39,6 +40,7 @@ def warehouse(configuration: Configuration) -> Checks:
 
 
 def operations(configuration: Configuration, now: datetime) -> Checks:
+    """Whether the operations database answers and is of this version; stuck messages and failed jobs."""
     if configuration.operations.url is None and not configuration.layout.operations.exists():
         yield Check(
             "databases",
@@ -118,5 +120,3 @@ def _jobs(runs: Sequence[operations_database.JobRun], now: datetime) -> Checks:
             )
         else:
             yield Check("jobs", job.job, "ok", f"{job.status}, {began}")
-
-

@@ -15,6 +15,7 @@ NOTABLE_SHARE = 0.05
 
 
 def published(snapshot: Snapshot, now: datetime) -> Checks:
+    """Whether the snapshot is new, and whether a newer one is held back."""
     about = f"{snapshot.manifest_id[:8]} as of {snapshot.as_of:%Y-%m-%d %H:%M} UTC"
     if snapshot.held:
         yield Check(
@@ -37,9 +38,8 @@ def published(snapshot: Snapshot, now: datetime) -> Checks:
 
 
 def freshness(snapshot: Snapshot, now: datetime) -> Checks:
-    for row in snapshot.sql(
-        "SELECT source, kind, last_at, rows_loaded FROM source_state ORDER BY kind, source"
-    ).to_pylist():
+    """How far each source reaches."""
+    for row in rows(snapshot, "SELECT source, kind, last_at, rows_loaded FROM source_state ORDER BY kind, source"):
         if row["kind"] not in STALE or row["last_at"] is None:
             continue
         last = row["last_at"].replace(tzinfo=UTC)
@@ -65,13 +65,19 @@ def freshness(snapshot: Snapshot, now: datetime) -> Checks:
 
 
 def rejected(snapshot: Snapshot) -> Checks:
-    rows = snapshot.sql(
-        "SELECT r.source, r.reason, r.rows, r.detail, r.example_location, r.example_line, s.loaded FROM rejected AS r LEFT JOIN "
-        "(SELECT source, sum(rows_loaded) AS loaded FROM source_state GROUP BY ALL) AS s ON s.source = r.source ORDER BY ALL"
-    ).to_pylist()
-    if not rows:
+    """Rows that were refused, and why."""
+    refused = rows(
+        snapshot,
+        """
+        SELECT r.source, r.reason, r.rows, r.detail, r.example_location, r.example_line, s.loaded
+        FROM rejected AS r
+        LEFT JOIN (SELECT source, sum(rows_loaded) AS loaded FROM source_state GROUP BY ALL) AS s ON s.source = r.source
+        ORDER BY ALL
+        """,
+    )
+    if not refused:
         yield Check("rows", "rejected", "ok", "none was refused")
-    for row in rows:
+    for row in refused:
         where = row["example_location"] + (f" line {row['example_line']}" if row["example_line"] is not None else "")
         about = f" ({row['detail']})" if row["detail"] else ""
         yield Check(
@@ -84,9 +90,8 @@ def rejected(snapshot: Snapshot) -> Checks:
 
 
 def controls(snapshot: Snapshot) -> Checks:
-    wrong = snapshot.sql(
-        "SELECT name, subject, lhs, rhs, difference FROM control WHERE NOT ok ORDER BY ALL"
-    ).to_pylist()
+    """Whether amount in is amount out, and the ledger is the bill."""
+    wrong = rows(snapshot, "SELECT name, subject, lhs, rhs, difference FROM control WHERE NOT ok ORDER BY ALL")
     for row in wrong:
         yield Check(
             "controls",
@@ -95,9 +100,7 @@ def controls(snapshot: Snapshot) -> Checks:
             f"{row['subject']}: {row['lhs']} is not {row['rhs']}",
             "report this as a defect",
         )
-    balances = snapshot.sql(
-        "SELECT billing_period, currency, cost_basis, difference_usd FROM balance ORDER BY ALL"
-    ).to_pylist()
+    balances = rows(snapshot, "SELECT billing_period, currency, cost_basis, difference_usd FROM balance ORDER BY ALL")
     for row in balances:
         if row["difference_usd"]:
             yield Check(
@@ -108,13 +111,14 @@ def controls(snapshot: Snapshot) -> Checks:
                 "report this as a defect",
             )
     if not wrong and not any(row["difference_usd"] for row in balances):
-        held = snapshot.sql("SELECT count(*) AS controls FROM control").to_pylist()[0]["controls"]
+        held = rows(snapshot, "SELECT count(*) AS controls FROM control")[0]["controls"]
         yield Check(
             "controls", "books", "ok", f"{count(held)} controls hold; {count(len(balances))} balance(s) are exact"
         )
 
 
 def unknown(snapshot: Snapshot) -> Checks:
+    """Models without a price, cost without a log, cost without a team."""
     by_model = measures.table(snapshot, ["unpriced_tokens", "unknown_cost_tokens"], ("model",)).to_pylist()
     unpriced = [row for row in by_model if row["unpriced_tokens"] or row["unknown_cost_tokens"]]
     for row in unpriced:
@@ -122,7 +126,8 @@ def unknown(snapshot: Snapshot) -> Checks:
             "prices",
             row["model"] or "(unknown model)",
             "warn",
-            f"{mtok(row['unpriced_tokens'])} tokens have no price; the cost of {mtok(row['unknown_cost_tokens'])} is unknown",
+            f"{mtok(row['unpriced_tokens'])} tokens have no price; "
+            f"the cost of {mtok(row['unknown_cost_tokens'])} is unknown",
             "add the model under prices.contract, or an alias under models.aliases",
         )
     if not unpriced:

@@ -6,15 +6,8 @@ from inferledger import jobs
 from inferledger.checks import databases, ledger, setting_up
 from inferledger.checks.check import Check
 from inferledger.config import Configuration
+from warehouse.publish import read_pointer
 from warehouse.snapshot import NothingPublished
-
-UNPUBLISHED = Check(
-    "snapshot",
-    "published",
-    "fail",
-    "nothing has been published yet",
-    "run `inferledger collect`, `attribute` and `publish`, or leave `inferledger run` running",
-)
 
 
 def run(configuration: Configuration, now: datetime) -> list[Check]:
@@ -30,7 +23,7 @@ def run(configuration: Configuration, now: datetime) -> list[Check]:
     try:
         snapshot = jobs.snapshot(configuration, "doctor")
     except NothingPublished:
-        return [*found, UNPUBLISHED]
+        return [*found, _unpublished(configuration)]
     return [
         *found,
         *ledger.published(snapshot, now),
@@ -39,3 +32,12 @@ def run(configuration: Configuration, now: datetime) -> list[Check]:
         *ledger.controls(snapshot),
         *ledger.unknown(snapshot),
     ]
+
+
+def _unpublished(configuration: Configuration) -> Check:
+    held = (read_pointer(configuration.layout.published) or {}).get("held", [])
+    if held:
+        what = f"the first snapshot is held back, because controls do not hold: {'; '.join(held[:5])}"
+        return Check("snapshot", "published", "fail", what, "report this as a defect")
+    remedy = "run `inferledger collect`, `attribute` and `publish`, or leave `inferledger run` running"
+    return Check("snapshot", "published", "fail", "nothing has been published yet", remedy)

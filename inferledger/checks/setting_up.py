@@ -12,6 +12,7 @@ from inferledger.figures import count
 
 
 def config(configuration: Configuration) -> Checks:
+    """Whether anything essential is left out."""
     yield Check(
         "config", "file", "ok", f"{len(configuration.sources)} source(s), {len(configuration.owners)} owner rule(s)"
     )
@@ -43,6 +44,7 @@ def config(configuration: Configuration) -> Checks:
 
 
 def credentials(configuration: Configuration) -> Checks:
+    """Environment variables that the configuration names."""
     for variable, key in environment_variables(configuration).items():
         if os.environ.get(variable, "").strip():
             yield Check("credentials", variable, "ok", f"set, for {key}")
@@ -57,6 +59,7 @@ def credentials(configuration: Configuration) -> Checks:
 
 
 def sources(configuration: Configuration) -> Checks:
+    """Whether every location can be listed, with the credentials there are."""
     for settings in configuration.sources:
         try:
             found = open_store(settings).list()
@@ -76,6 +79,7 @@ def sources(configuration: Configuration) -> Checks:
 
 
 def channels(configuration: Configuration) -> Checks:
+    """Whether messages could leave; nothing is sent."""
     for name, channel in open_channels(configuration.delivery).items():
         problems = channel.check()
         if not problems:
@@ -83,5 +87,3 @@ def channels(configuration: Configuration) -> Checks:
         for problem in problems:
             what, _, remedy = problem.removeprefix(f"channel `{name}`: ").partition("; ")
             yield Check("channels", name, "fail", what, remedy or "correct it under delivery.channels")
-
-

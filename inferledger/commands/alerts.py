@@ -57,40 +57,46 @@ def list_(
         _row(each, rules)
         for each in sorted(found, key=lambda s: (not s.firing, s.state != "pending", s.rule, s.series))
     ]
-    quiet = [
-        {"id": s.id, "matchers": dict(s.matchers), "reason": s.reason, "who": s.who, "until": s.until.isoformat()}
-        for s in active
-    ]
     if format_ is Format.JSON:
-        print_json({"states": rows, "silences": quiet})
+        print_json({"states": rows, "silences": [_silence(each) for each in active]})
         return
-    if not rows:
-        out().print(
-            "Nothing fires."
-            if not everything
-            else "No rule has been evaluated yet; run `inferledger alerts evaluate`.",
-            markup=False,
-        )
+    if rows:
+        out().print(_table(rows))
     else:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        for name, wide in (("state", False), ("rule", False), ("what", False), ("since", False), ("why", True)):
-            table.add_column(name, no_wrap=not wide, overflow="fold")
-        for row in rows:
-            colour = {"firing": "red", "pending": "yellow", "ok": "green"}.get(row["state"], "dim")
-            table.add_row(
-                f"[{colour}]{row['state']}[/]",
-                escape(row["rule"]),
-                escape(words.series_name(json.dumps(row["series"]))),
-                row["since"][:16].replace("T", " "),
-                escape(row["reason"]),
-            )
-        out().print(table)
-    for each in quiet:
-        what = ", ".join(f"{name}={glob}" for name, glob in each["matchers"].items())
         out().print(
-            f"silenced until {each['until'][:16]}: {what} ({each['reason']}, {each['who']}); id {each['id']}",
-            markup=False,
+            "No rule has been evaluated yet; run `inferledger alerts evaluate`." if everything else "Nothing fires."
         )
+    for each in active:
+        what = ", ".join(f"{name}={glob}" for name, glob in each.matchers.items())
+        until = f"{each.until:%Y-%m-%d %H:%M} UTC"
+        out().print(f"silenced until {until}: {what} ({each.reason}, {each.who}); id {each.id}", markup=False)
+
+
+def _silence(each: silences.Silence) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "matchers": dict(each.matchers),
+        "reason": each.reason,
+        "who": each.who,
+        "until": each.until.isoformat(),
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("state", "rule", "what", "since"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("why", overflow="fold")
+    for row in rows:
+        colour = {"firing": "red", "pending": "yellow", "ok": "green"}.get(row["state"], "dim")
+        table.add_row(
+            f"[{colour}]{row['state']}[/]",
+            escape(row["rule"]),
+            escape(words.series_name(json.dumps(row["series"]))),
+            row["since"][:16].replace("T", " "),
+            escape(row["reason"]),
+        )
+    return table
 
 
 def _row(state: states.State, rules: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +116,10 @@ def _row(state: states.State, rules: dict[str, Any]) -> dict[str, Any]:
 
 
 def evaluate(config: ConfigOption = None, format_: FormatOption = Format.TABLE) -> None:
-    """Evaluate every rule on the published snapshot and send what has to be told; the same snapshot again tells nothing twice."""
+    """Evaluate every rule on the published snapshot and send what has to be told.
+
+    The same snapshot again tells nothing twice.
+    """
     done = jobs.alert(loaded(config))
     evaluation, delivery = done.evaluation, done.delivery
     problems = [*evaluation.problems, *delivery.problems]
@@ -133,8 +142,9 @@ def evaluate(config: ConfigOption = None, format_: FormatOption = Format.TABLE) 
         )
     else:
         out().print(
-            f"{count(evaluation.rules)} rules, {count(evaluation.series)} series: {count(len(evaluation.firing))} firing, "
-            f"{count(evaluation.messages)} new message(s), {count(delivery.sent)} sent.",
+            f"{count(evaluation.rules)} rules, {count(evaluation.series)} series: "
+            f"{count(len(evaluation.firing))} firing, {count(evaluation.messages)} new message(s), "
+            f"{count(delivery.sent)} sent.",
             markup=False,
         )
         complain([f"fires: {rule}, {words.series_name(series)}" for rule, series in evaluation.firing], "▲")

@@ -36,8 +36,8 @@ def attribute(config: ConfigOption = None, as_of: AsOfOption = None, format_: Fo
         )
     else:
         out().print(
-            f"{count(done.hours)} hours with {count(done.events)} calls and {count(done.billing_periods)} billing period(s) "
-            f"attributed as of {at:%Y-%m-%d %H:%M} UTC.",
+            f"{count(done.hours)} hours with {count(done.events)} calls and {count(done.billing_periods)} billing "
+            f"period(s) attributed as of {at:%Y-%m-%d %H:%M} UTC.",
             markup=False,
         )
         complain([f"control does not hold: {name}" for name in done.failed_controls])

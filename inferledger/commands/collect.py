@@ -36,8 +36,8 @@ def collect(
 ) -> None:
     """Load what is new: bills, usage logs, prices.
 
-    The same file again changes nothing. A source that fails is named with what to do (exit code 4), the others go on, and
-    what was loaded before stays.
+    The same file again changes nothing. A source that fails is named with what to do (exit code 4), the others go on,
+    and what was loaded before stays.
     """
     configuration = loaded(config)
     chosen = jobs.chosen_sources(configuration, only.value if only else None, source or [])

@@ -25,6 +25,7 @@ from inferledger.console import batches, complain, out, spinner
 from inferledger.exits import UsageError
 from inferledger.figures import count, money
 from inferledger.folder_channel import folder_channel
+from inferledger.rows import dollars
 
 STAMP = ".made"
 
@@ -48,7 +49,8 @@ def demo(
 ) -> None:
     """Go the whole way with a company made up: bill and gateway log in, ledger, alerts, report and pages out.
 
-    Needs no cloud and no account. The files are in the formats that AWS and LiteLLM write. Again, it goes on from there.
+    Needs no cloud and no account. The files are in the formats that AWS and LiteLLM write. A second time, it goes on
+    from what is there.
     """
     began = time.monotonic()
     as_of = _write(data, days, scale, seed)
@@ -106,7 +108,8 @@ def _write(folder: Path, days: int, scale: float, seed: int) -> datetime:
             made = organisation.write(half, seed=seed, days=days, scale=scale)
             half.rename(folder)
             said.append(
-                f"{count(made.gateway_calls)} calls, {count(made.bill_lines)} bill lines, {count(made.files)} files in {folder}"
+                f"{count(made.gateway_calls)} calls, {count(made.bill_lines)} bill lines, "
+                f"{count(made.files)} files in {folder}"
             )
         (folder / configurations.FILE_NAME).write_text(organisation.config())
         (folder / STAMP).write_text(stamp)
@@ -146,7 +149,7 @@ def _ledger(configuration: Configuration, as_of: datetime, what: str) -> None:
 def _restated(before: int | None, after: int | None) -> str | None:
     if before == after or before is None or after is None:
         return None
-    return f"the restatement moved the bill by {money(figures.nano(after - before))}; the ledger followed"
+    return f"the restatement moved the bill by {money(dollars(after - before))}; the ledger followed"
 
 
 def _channels(configuration: Configuration, data: Path) -> dict[str, Channel]:

@@ -60,9 +60,7 @@ def explain(
         task_id=(task,) if task else (),
     )
     configuration = loaded(config)
-    facts = walk.explain(
-        jobs.snapshot(configuration), where, limit, configuration.attribution.long_context_tokens
-    )
+    facts = walk.explain(jobs.snapshot(configuration), where, limit, configuration.attribution.long_context_tokens)
     if not facts["postings"]:
         raise UsageError("The ledger has nothing of that. `inferledger summary --by team,model` shows what there is.")
     if format_ is Format.JSON:

@@ -9,7 +9,7 @@ from inferledger import jobs, operations
 from inferledger.config import Configuration
 from inferledger.console import complain, out, print_json
 from inferledger.exits import ExitCode, UsageError
-from inferledger.figures import count, exact, money
+from inferledger.figures import count, exact
 from inferledger.options import ConfigOption, Format, FormatOption, day, loaded
 from reports import history
 from reports.build import build
@@ -91,10 +91,9 @@ def run(name: Name = None, config: ConfigOption = None, format_: FormatOption = 
     if format_ is Format.JSON:
         print_json({"pages": pages, "sent": done.delivery.sent, "problems": done.problems})
     else:
-        currency = configuration.currency
         for page in pages:
             out().print(
-                f"{page['report']} of {page['day']} ({page['outcome']}): {money(page['figure'], currency)}, {page['path']}",
+                f"{page['report']} of {page['day']} ({page['outcome']}): {page['path']}",
                 markup=False,
             )
         out().print(f"{count(done.delivery.sent)} message(s) sent.", markup=False)

@@ -125,9 +125,10 @@ def test_what_a_usage_type_means(
 ) -> None:
     export.deliver([bedrock(1.0, line_item_usage_type=usage_type, **changes)])
     house.collect(bill(export.root))
-    assert house.row(
-        "SELECT x_model, x_token_class, x_tokens, x_service_tier, x_scope, x_context_tier FROM billing_line"
-    ) == expected
+    assert (
+        house.row("SELECT x_model, x_token_class, x_tokens, x_service_tier, x_scope, x_context_tier FROM billing_line")
+        == expected
+    )
     assert house.row("SELECT x_charge_family FROM billing_line") == ("model_api",)
 
 
@@ -246,8 +247,15 @@ def test_net_columns_are_the_basis_where_discounts_are_columns_only(house: House
     export.deliver(
         [
             line("Usage", 100.0, "AmazonEC2", line_item_net_unblended_cost=90.0),
-            line("DiscountedUsage", 0.0, "AmazonEC2", line_item_net_unblended_cost=0.0, reservation_effective_cost=10.0,
-                 reservation_net_effective_cost=9.0, **RESERVATION),
+            line(
+                "DiscountedUsage",
+                0.0,
+                "AmazonEC2",
+                line_item_net_unblended_cost=0.0,
+                reservation_effective_cost=10.0,
+                reservation_net_effective_cost=9.0,
+                **RESERVATION,
+            ),
             line("Usage", 5.0, "AWSMarketplace"),  # no discount: no net value
         ]  # fmt: skip
     )
@@ -365,7 +373,9 @@ def test_an_emptied_chunk_of_an_overwritten_export_is_legal(house: House, export
     assert house.row("SELECT count(*) FROM billing_line") == (1,)
 
 
-def test_a_folder_above_several_exports_is_read_with_the_account_in_the_exports_name(house: House, tmp_path: Path) -> None:
+def test_a_folder_above_several_exports_is_read_with_the_account_in_the_exports_name(
+    house: House, tmp_path: Path
+) -> None:
     Export(tmp_path / "all" / "one" / "cur2").deliver([bedrock(1.0)])
     Export(tmp_path / "all" / "two" / "cur2").deliver([bedrock(2.0, bill_payer_account_id="100000000002")])
     house.collect(bill(tmp_path / "all"))
@@ -570,7 +580,9 @@ def test_a_half_written_manifest(house: House, export: Export, loaded: dict[str,
     period = export.root / "metadata" / "BILLING_PERIOD=2026-11" / "cur2-Manifest.json"
     period.write_text(period.read_text()[:60])
     report = house.collect(bill(export.root))
-    assert {finding.what for finding in report.findings} == {"the manifest is half-written or no manifest of a data export"}
+    assert {finding.what for finding in report.findings} == {
+        "the manifest is half-written or no manifest of a data export"
+    }
     assert house.evidence() == loaded
 
 

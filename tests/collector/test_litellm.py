@@ -99,7 +99,9 @@ def test_absent_counts_of_a_success_are_unknown_and_a_stated_zero_is_zero(house:
     stated = payload(2, metadata__usage_object=usage(0, 0), prompt_tokens=0, completion_tokens=0)
     lines(tmp_path / "log" / "a.jsonl", [absent, stated])
     house.collect(gateway(tmp_path / "log"))
-    assert house.rows("SELECT uncached_input_tokens, output_tokens, semantics FROM usage_record ORDER BY record_id") == [
+    assert house.rows(
+        "SELECT uncached_input_tokens, output_tokens, semantics FROM usage_record ORDER BY record_id"
+    ) == [
         (None, None, "litellm:unknown"),
         (0, 0, "litellm:inclusive"),
     ]
@@ -132,7 +134,9 @@ def test_attempts_that_share_an_id_are_records_of_their_own(house: House, tmp_pa
         ({"response_cost": 0.0, "metadata__usage_object": usage(0, 0), "total_tokens": 0}, Decimal(0)),
     ],
 )
-def test_an_unknown_cost_is_not_zero(house: House, tmp_path: Path, changes: dict[str, Any], cost: Decimal | None) -> None:
+def test_an_unknown_cost_is_not_zero(
+    house: House, tmp_path: Path, changes: dict[str, Any], cost: Decimal | None
+) -> None:
     lines(tmp_path / "log" / "a.jsonl", [payload(**changes)])
     house.collect(gateway(tmp_path / "log"))
     assert house.row("SELECT provider_cost_usd FROM usage_record") == (cost,)
@@ -344,7 +348,9 @@ def test_a_gzip_file_of_several_members_is_read_to_its_end(house: House, tmp_pat
     assert house.row("SELECT count(*) FROM usage_record") == (2,)
 
 
-def test_one_object_files_are_read_compact_or_pretty_printed_and_named_when_refused(house: House, tmp_path: Path) -> None:
+def test_one_object_files_are_read_compact_or_pretty_printed_and_named_when_refused(
+    house: House, tmp_path: Path
+) -> None:
     folder = tmp_path / "log" / "2026-11-02"
     folder.mkdir(parents=True)
     (folder / "a.json").write_text(json.dumps(payload(1)))

@@ -62,11 +62,14 @@ def test_a_normalised_name_is_not_changed_again(
 
 def test_every_built_in_alias_leads_to_a_name_that_is_no_alias(engine: duckdb.DuckDBPyConnection) -> None:
     path = str(HERE / "model_alias.csv")
-    assert engine.execute(
-        "SELECT alias FROM read_csv($p) WHERE alias <> model_slug(alias) OR model <> model_slug(model) "
-        "OR model IN (SELECT alias FROM read_csv($p))",
-        {"p": path},
-    ).fetchall() == []
+    assert (
+        engine.execute(
+            "SELECT alias FROM read_csv($p) WHERE alias <> model_slug(alias) OR model <> model_slug(model) "
+            "OR model IN (SELECT alias FROM read_csv($p))",
+            {"p": path},
+        ).fetchall()
+        == []
+    )
 
 
 AMOUNTS = st.floats(min_value=-1e9, max_value=1e9, allow_nan=False, allow_infinity=False)

@@ -10,7 +10,8 @@ from migrations import run
 from warehouse import schema
 
 COLUMNS = """
-    SELECT table_name, column_name, column_index, column_default, is_nullable, data_type, numeric_precision, numeric_scale
+    SELECT table_name, column_name, column_index, column_default, is_nullable, data_type, numeric_precision,
+        numeric_scale
     FROM duckdb_columns() WHERE NOT internal AND table_name <> 'alembic_version' ORDER BY ALL
 """
 
