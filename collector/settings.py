@@ -24,7 +24,7 @@ else:
     ]
 
 ServiceTier = Literal["standard", "batch", "flex", "priority", "latency_optimized"]
-Price = Annotated[Decimal, Field(ge=0, le=100_000, max_digits=24, decimal_places=18)]
+Price = Annotated[Decimal, Field(ge=0, le=100_000, decimal_places=18)]
 
 
 class ClassPrices(Settings):
@@ -82,7 +82,7 @@ class ExchangeRate(Settings):
 
     day: date
     currency: str = Field(pattern=r"^[A-Z]{3}$")
-    rate: Annotated[Decimal, Field(gt=0, max_digits=24, decimal_places=18)]
+    rate: Annotated[Decimal, Field(gt=0, le=1_000_000_000, decimal_places=18)]
 
 
 class ModelSettings(Settings):

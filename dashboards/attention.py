@@ -40,7 +40,7 @@ def show(snapshot: Snapshot, view: View) -> None:
 
 
 def matters(snapshot: Snapshot, view: View) -> list[Matter]:
-    """Everything that needs attention in this view; what is known to the whole organisation only, to those who see it."""
+    """Everything that needs attention in this view; matters of the whole organisation, for those who see it."""
     found = [*_unpriced(snapshot, view), *_drift(snapshot, view), *_runaways(snapshot, view)]
     if snapshot.scope.teams is None:
         found += [*_unowned(snapshot, view), *_tokens(snapshot, view), *_restated(snapshot), *_sources(snapshot)]
@@ -110,7 +110,7 @@ def _drift(snapshot: Snapshot, view: View) -> list[Matter]:
 
 
 def against_book(snapshot: Snapshot, view: View) -> pd.DataFrame:
-    """Per model the cost per million tokens of bill and price book, and the drift; unknown where a part has no price."""
+    """Per model the cost per million tokens by bill and by price book; unknown where a part has no price."""
     names = ("usage_cost_usd", "cost_per_mtok_usd", "list_cost_per_mtok_usd", "unpriced_tokens")
     frame = queries.table(snapshot, names, ("model",), view.filters)
     frame = frame[frame["model"].notna()].copy()
@@ -146,8 +146,8 @@ def _tokens(snapshot: Snapshot, view: View) -> list[Matter]:
     share = words.share(float(row["variance_tokens"] or 0) / float(logged))
     return [
         Matter(
-            f"{words.tokens(row['variance_tokens'])} tokens ({share} of what was logged) were never billed, and the bill "
-            "has settled. They cost nothing; the log may count what the provider does not.",
+            f"{words.tokens(row['variance_tokens'])} tokens ({share} of what was logged) were never billed, and the "
+            "bill has settled. They cost nothing; the log may count what the provider does not.",
             "reconciliation",
         )
     ]

@@ -9,7 +9,7 @@ from warehouse.snapshot import Snapshot
 
 @cached
 def identities(snapshot: Snapshot) -> list[Row]:
-    """Per billing period, currency and cost basis: the bill, the sum over kinds, the sum over owners, the difference."""
+    """Per billing period, currency and cost basis: the bill, the sums over kinds and over owners, the difference."""
     return rows(
         snapshot.sql(
             """
@@ -31,7 +31,8 @@ def identities(snapshot: Snapshot) -> list[Row]:
                 GROUP BY ALL
             ),
             sums AS (
-                SELECT b.billing_period, b.currency, b.cost_basis, b.status, b.bill_usd AS bill, b.rounding_usd AS rounding,
+                SELECT b.billing_period, b.currency, b.cost_basis, b.status,
+                    b.bill_usd AS bill, b.rounding_usd AS rounding,
                     CAST(coalesce(k.nano, 0) AS DECIMAL(28, 0)) * CAST(0.000000001 AS DECIMAL(10, 9)) AS by_kind,
                     CAST(coalesce(o.nano, 0) AS DECIMAL(28, 0)) * CAST(0.000000001 AS DECIMAL(10, 9)) AS by_owner,
                     CAST(coalesce(o.ownerless, 0) AS DECIMAL(28, 0)) * CAST(0.000000001 AS DECIMAL(10, 9)) AS ownerless
@@ -70,7 +71,8 @@ def out_of_scope(snapshot: Snapshot, billing_period: str, currency: str) -> pd.D
     return frame(
         snapshot.sql(
             """
-            SELECT service_name AS service, line_class, sum(effective_nano) / 1e9 AS effective, sum(billed_nano) / 1e9 AS billed
+            SELECT service_name AS service,
+                sum(effective_nano) / 1e9 AS effective, sum(billed_nano) / 1e9 AS billed
             FROM cost_day WHERE kind = 'out_of_scope' AND billing_period = ? AND currency = ?
             GROUP BY ALL ORDER BY effective DESC
             """,
@@ -119,7 +121,7 @@ def controls(snapshot: Snapshot) -> pd.DataFrame:
 
 @cached
 def restatements(snapshot: Snapshot, currency: str, limit: int = 200) -> list[Row]:
-    """Days of a bill that a later delivery changed. The last day of a delivery was still filling: it grows, and is left out."""
+    """Days of a bill that a later delivery changed, but for its last day, which was still filling and grew."""
     return rows(
         snapshot.sql(
             """
@@ -131,7 +133,8 @@ def restatements(snapshot: Snapshot, currency: str, limit: int = 200) -> list[Ro
                 SELECT export_name, billing_period, delivery + 1 AS delivery, max(charge_day) AS last_day
                 FROM bill_version WHERE billed_usd <> 0 OR effective_usd <> 0 GROUP BY ALL
             ) AS b USING (export_name, billing_period, delivery)
-            WHERE v.currency = ? AND v.charge_day < b.last_day AND (v.billed_change_usd <> 0 OR v.effective_change_usd <> 0)
+            WHERE v.currency = ? AND v.charge_day < b.last_day
+                AND (v.billed_change_usd <> 0 OR v.effective_change_usd <> 0)
             ORDER BY abs(v.effective_change_usd) DESC, v.charge_day, v.service_name LIMIT ?
             """,
             [currency, limit],
@@ -160,8 +163,22 @@ def sources(snapshot: Snapshot) -> pd.DataFrame:
     """What each source gave, and how far it reaches."""
     return frame(
         snapshot.sql(
-            "SELECT source, kind, batches, first_at, last_at, loaded_at, rows_read, rows_loaded, rows_rejected, rows_filtered "
-            "FROM source_state ORDER BY kind, source"
+            "SELECT source, kind, batches, first_at, last_at, loaded_at, rows_read, rows_loaded, rows_rejected, "
+            "rows_filtered FROM source_state ORDER BY kind, source"
+        )
+    )
+
+
+@cached
+def watermarks(snapshot: Snapshot) -> list[Row]:
+    """How far the bill reaches, by account: the end of the last hour with billed tokens."""
+    return rows(
+        snapshot.sql(
+            """
+            SELECT provider, account_id, max(hour) + INTERVAL 1 HOUR AS billed_until FROM cost_hour
+            WHERE basis = 'billed' AND token_class IS NOT NULL AND kind IN ('usage', 'unattributed')
+            GROUP BY ALL ORDER BY billed_until, account_id
+            """
         )
     )
 
@@ -171,6 +188,7 @@ def rejected(snapshot: Snapshot) -> pd.DataFrame:
     """Rows that were refused, by reason, with an example."""
     return frame(
         snapshot.sql(
-            "SELECT source, reason, rows, detail, example_location, example_line FROM rejected ORDER BY rows DESC, source"
+            "SELECT source, reason, rows, detail, example_location, example_line FROM rejected "
+            "ORDER BY rows DESC, source, reason"
         )
     )

@@ -64,8 +64,8 @@ def render(snapshot: Snapshot, view: View) -> None:
 def _cost(snapshot: Snapshot, view: View, cost: pd.DataFrame) -> None:
     parts.section(
         "Cost per model",
-        "Inference cost: usage and unattributed, billed and estimated. Per Mtok: usage cost / million tokens of logged calls. "
-        "Drift: bill against price book, where every token has a price.",
+        "Inference cost: usage and unattributed, billed and estimated. Per Mtok: usage cost / million "
+        "tokens of logged calls. Drift: bill against price book, where every token has a price.",
     )
     currency = snapshot.currency
     book = against_book(snapshot, view)[["model", "list_cost_per_mtok_usd", "drift"]]
@@ -102,8 +102,8 @@ def _drift(value: float) -> str:
 def _unit_costs(snapshot: Snapshot, view: View, cost: pd.DataFrame) -> None:
     parts.section(
         "Cost per million tokens over time",
-        f"Usage cost / tokens per day; each model on a scale of its own, from zero; beside the name the mean of the period. Hollow: partly estimated. "
-        f"The {min(PANELS, len(cost))} dearest models.",
+        "Usage cost / tokens per day; each model on a scale of its own, from zero; beside the name the mean of the "
+        f"period. Hollow: partly estimated. The {min(PANELS, len(cost))} dearest models.",
     )
     daily = _daily(snapshot, view)
     calendar = [day.date() for day in pd.date_range(view.first_day, view.last_day)]

@@ -67,7 +67,9 @@ def headline(snapshot: Snapshot, view: View, facts: dict[str, Scalar]) -> list[F
             "inference_cost_usd",
             parts.joined(
                 [
-                    f"estimated: {money('estimated_cost_usd')}" if facts["estimated_cost_usd"] else "all of it billed",
+                    "all of it billed"
+                    if facts["estimated_cost_usd"] == 0
+                    else f"estimated: {money('estimated_cost_usd')}",
                     f"{words.tokens(unknown)} tokens of unknown cost" if unknown else "",
                 ]
             ),
@@ -106,10 +108,6 @@ def _days(snapshot: Snapshot, view: View) -> None:
     by = parts.section_by("Inference cost per day", "Stack by", {**DIMENSIONS, "kind": "By kind"}, "stack")
     parts.cost_chart(
         snapshot, view, by, "cost-per-day", "fully_loaded_cost_usd" if by == "kind" else "inference_cost_usd"
-    )
-    st.caption(
-        "Solid is billed, hatched is estimated from the price book"
-        + (". Kinds are fully loaded: credits count below zero." if by == "kind" else ".")
     )
 
 

@@ -33,6 +33,7 @@ h3 {font-size: 1.08rem !important; font-weight: 650 !important; padding: 0.9rem 
 [data-testid="stMetricDelta"] {font-size: 0.82rem;}
 .st-key-figures {display: grid !important; grid-template-columns: repeat(auto-fit, minmax(148px, 1fr)); gap: 0.6rem;}
 [data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] p {color: #5C6672; opacity: 1;}
+.st-key-attention {margin-top: 0.4rem;}
 .st-key-attention [data-testid="stMarkdownContainer"] p {font-size: 0.95rem;}
 .st-key-figures > div {width: 100% !important; height: 100%;}
 [class*="st-key-figure-"] {gap: 0.15rem; padding: 0.7rem 0.85rem !important; height: 100%;}
@@ -141,7 +142,7 @@ def _figure(
 
 
 def moved(measure: str, value: Scalar, earlier: Scalar) -> str | None:
-    """The change as people say it: points for a share, percent for the rest; None if there is nothing to compare with."""
+    """The change as people say it: points for a share, percent for the rest; None without a comparison."""
     if words.is_unknown(value) or words.is_unknown(earlier):
         return None
     assert value is not None
@@ -155,9 +156,7 @@ def moved(measure: str, value: Scalar, earlier: Scalar) -> str | None:
 def against(view: View) -> str:
     """What changes are measured against."""
     if view.before is None:
-        return (
-            f"There are not {view.length} days of data before {words.day(view.first_day)}, so nothing to compare with."
-        )
+        return f"No comparison: the data do not reach {view.length} days back from {words.day(view.first_day)}."
     assert view.before.first_day is not None
     assert view.before.last_day is not None
     return (
@@ -201,6 +200,10 @@ def cost_chart(snapshot: Snapshot, view: View, by: str, key: str, measure: str =
         frame, by, colours, titles, snapshot.currency, reach["open_from"], (view.first_day, view.last_day)
     )
     chart(figure, key, f"{MEASURES[measure].title} per day by {by}, {view.period}")
+    unknown = queries.totals(snapshot, ("unknown_cost_tokens",), view.filters)["unknown_cost_tokens"]
+    gap = f" The cost of {words.tokens(unknown)} tokens is unknown: they have no bar." if unknown else ""
+    below = " Kinds are fully loaded: credits count below zero." if by == "kind" else ""
+    st.caption(f"Solid is billed, hatched is estimated from the price book.{below}{gap}")
 
 
 def section_by(title: str, label: str, options: Mapping[str, str], key: str) -> str:

@@ -113,13 +113,28 @@ def coverage(snapshot: Snapshot, first: date, last: date) -> Row:
     return one(
         snapshot.sql(
             """
-            SELECT min(day) FILTER (basis = 'billed' AND status = 'open' AND kind IN ('usage', 'unattributed')) AS open_from,
+            SELECT min(day) FILTER (basis = 'billed' AND status = 'open' AND kind IN ('usage', 'unattributed'))
+                    AS open_from,
                 min(day) FILTER (basis = 'estimated') AS estimated_from,
                 max(day) FILTER (basis = 'billed' AND status = 'final') AS final_until,
                 count(*) FILTER (basis = 'billed') AS billed_rows
             FROM cost_day WHERE day BETWEEN ? AND ? AND kind <> 'future'
             """,
             [first, last],
+        )
+    )
+
+
+@cached
+def claims(snapshot: Snapshot) -> pd.DataFrame:
+    """What the claim sets of no team say: `name: value`, or nothing at all."""
+    return frame(
+        snapshot.sql(
+            """
+            SELECT claim_set_id, nullif(array_to_string(list_transform(json_keys(claims),
+                lambda name: name || ': ' || json_extract_string(claims, '$."' || name || '"')), ', '), '') AS claims
+            FROM (SELECT claim_set_id, min(claims) AS claims FROM owner WHERE team IS NULL GROUP BY claim_set_id)
+            """
         )
     )
 

@@ -1,5 +1,6 @@
 """Reconciliation: the books balance, the bill meets the log, and what was restated, refused or late is named."""
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pandas as pd
@@ -145,6 +146,7 @@ def _period(snapshot: Snapshot, identities: list[Row]) -> None:
             },
             empty="Nothing: the whole bill is inference.",
             key="bill-services",
+            rows=10,
         )
 
 
@@ -239,7 +241,7 @@ def sentence(row: Row, currency: str) -> str:
     day = row["charge_day"]
     moved = f"{'rose' if amount > 0 else 'fell'} by **{words.money(abs(amount), currency)}**{which}"
     return (
-        f"Usage of {day.day} {day:%B}, {row['service_name']}, {moved} in delivery {row['delivery']} of the bill of "
+        f"Charges of {day.day} {day:%B} for {row['service_name']} {moved} in delivery {row['delivery']} of the bill of "
         f"{words.month(row['billing_period'])} ({row['export_name']})."
     )
 
@@ -249,7 +251,7 @@ def _controls(snapshot: Snapshot) -> None:
     failed = int((~frame["ok"].astype(bool)).sum()) if not frame.empty else 0
     parts.section(
         "Controls",
-        "Amount in = amount out, after every step; a control that fails stops publication. Nano-dollars, tokens or rows.",
+        "Amount in = amount out, after every step; a failing control stops publication. Nano-dollars, tokens or rows.",
     )
     for side in ("lhs", "rhs", "difference"):
         frame[side] = frame[side].map(
@@ -275,12 +277,13 @@ def _controls(snapshot: Snapshot) -> None:
 
 
 def _sources(snapshot: Snapshot) -> None:
-    parts.section("Sources", "What each source gave and how far it reaches, in UTC.")
+    parts.section(
+        "Sources", "What each source gave and how far it reaches, in UTC. A bill may hold fees of days ahead."
+    )
     frame = bill_queries.sources(snapshot)
+    as_of = snapshot.as_of.replace(tzinfo=None)
     if not frame.empty:
-        as_of = pd.Timestamp(snapshot.as_of.replace(tzinfo=None))
-        frame["behind"] = as_of - pd.to_datetime(frame["last_at"])
-        frame["behind_hours"] = frame["behind"].dt.total_seconds() / 3600
+        frame["behind_hours"] = (pd.Timestamp(as_of) - pd.to_datetime(frame["last_at"])).dt.total_seconds() / 3600
     table(
         frame,
         {
@@ -299,6 +302,15 @@ def _sources(snapshot: Snapshot) -> None:
         empty="Nothing has been loaded.",
         key="sources",
     )
+    reached = bill_queries.watermarks(snapshot)
+    if reached:
+        first = reached[0]
+        st.caption(
+            f"Billed tokens reach until {words.instant(first['billed_until'])} in account {first['account_id']}"
+            + (", the one furthest behind" if len(reached) > 1 else "")
+            + f": {_behind((as_of - first['billed_until']).total_seconds() / 3600)} before the snapshot's as-of. "
+            "What was used later is estimated."
+        )
     parts.section("Refused rows", "Never dropped in silence: what was refused, why, and one example.")
     refused = bill_queries.rejected(snapshot)
     table(
@@ -317,4 +329,4 @@ def _sources(snapshot: Snapshot) -> None:
 
 
 def _behind(hours: float) -> str:
-    return "0 min" if hours <= 0 else words.age(pd.Timedelta(hours=hours))
+    return "ahead" if hours < 0 else words.age(timedelta(hours=hours))

@@ -1,4 +1,4 @@
-"""Tables whose cells read like text and sort like numbers. What is NULL reads `unknown`, unless it is known to be absent."""
+"""Tables whose cells read like text and sort like numbers. NULL reads `unknown`, unless it means something else."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -30,7 +30,8 @@ TASKS = f"""
             SELECT task_id, team, app, agent, environment, models, agents, started_at, ended_at, last_day, outcome,
                 requests, failed_requests, input_tokens, cache_read_tokens, output_tokens,
                 input_tokens + output_tokens AS tokens, estimated_nano, unpriced_tokens,
-                CASE WHEN effective_nano IS NULL OR (unpriced_tokens > 0 AND effective_nano = 0 AND estimated_nano IS NULL)
+                CASE WHEN effective_nano IS NULL
+                     OR (unpriced_tokens > 0 AND effective_nano = 0 AND estimated_nano IS NULL)
                      THEN NULL ELSE effective_nano + coalesce(estimated_nano, 0) END AS cost_nano,
                 outcome IS NULL AND ended_at > CAST(? AS TIMESTAMP) - INTERVAL {OPEN_HOURS} HOUR AS is_open
             FROM task_cost WHERE currency = ? OR currency IS NULL
@@ -53,12 +54,14 @@ def summary(snapshot: Snapshot, where: Filters) -> Row:
                 count(*) FILTER (outcome IS NOT NULL) AS tasks_with_outcome,
                 count(*) FILTER (cost_nano IS NULL) AS unknown_tasks,
                 sum(cost_nano) / 1e9 AS cost, sum(estimated_nano) / 1e9 AS estimated,
+                sum(unpriced_tokens) AS unknown_tokens,
                 sum(cost_nano) FILTER (outcome IN ({ACCEPTED_SQL})) / 1e9 AS accepted_cost,
                 sum(cost_nano) / 1e9 / nullif(count(*) FILTER (outcome IN ({ACCEPTED_SQL})), 0) AS cost_per_accepted,
                 sum(cost_nano) / 1e9 / nullif(count(cost_nano), 0) AS mean_cost,
                 quantile_cont(cost_nano, 0.5) / 1e9 AS p50, quantile_cont(cost_nano, 0.9) / 1e9 AS p90,
                 quantile_cont(cost_nano, 0.99) / 1e9 AS p99, max(cost_nano) / 1e9 AS dearest,
-                string_agg(DISTINCT outcome, ', ' ORDER BY outcome) FILTER (outcome IN ({ACCEPTED_SQL})) AS accepted_names
+                string_agg(DISTINCT outcome, ', ' ORDER BY outcome) FILTER (outcome IN ({ACCEPTED_SQL}))
+                    AS accepted_names
             FROM task
             """,
         )
@@ -94,7 +97,8 @@ def distribution(snapshot: Snapshot, where: Filters) -> pd.DataFrame:
             snapshot,
             where,
             f"""
-            SELECT power(10, bucket / {BUCKETS_PER_DECADE}.0) AS lower, power(10, (bucket + 1) / {BUCKETS_PER_DECADE}.0) AS upper,
+            SELECT power(10, bucket / {BUCKETS_PER_DECADE}.0) AS lower,
+                power(10, (bucket + 1) / {BUCKETS_PER_DECADE}.0) AS upper,
                 count(*) AS tasks, sum(cost_nano) / 1e9 AS cost
             FROM (SELECT *, CAST(floor(log10(cost_nano / 1e9) * {BUCKETS_PER_DECADE}) AS BIGINT) AS bucket
                   FROM task WHERE cost_nano > 0)
@@ -112,8 +116,10 @@ def outcomes(snapshot: Snapshot, where: Filters) -> pd.DataFrame:
             snapshot,
             where,
             f"""
-            SELECT CASE WHEN is_open THEN 'open' ELSE outcome END AS outcome, max(outcome IN ({ACCEPTED_SQL})) AS is_accepted,
-                count(*) AS tasks, sum(cost_nano) / 1e9 AS cost, sum(cost_nano) / 1e9 / nullif(count(cost_nano), 0) AS mean_cost,
+            SELECT CASE WHEN is_open THEN 'open' ELSE outcome END AS outcome,
+                max(outcome IN ({ACCEPTED_SQL})) AS is_accepted,
+                count(*) AS tasks, sum(cost_nano) / 1e9 AS cost,
+                sum(cost_nano) / 1e9 / nullif(count(cost_nano), 0) AS mean_cost,
                 quantile_cont(cost_nano, 0.5) / 1e9 AS p50, sum(requests) AS requests, sum(tokens) AS tokens
             FROM task GROUP BY ALL ORDER BY cost DESC NULLS LAST
             """,
@@ -131,7 +137,8 @@ def by_agent(snapshot: Snapshot, where: Filters) -> pd.DataFrame:
             f"""
             SELECT agent, string_agg(DISTINCT team, ', ' ORDER BY team) AS teams, count(*) AS tasks,
                 count(*) FILTER (outcome IN ({ACCEPTED_SQL})) AS accepted_tasks,
-                sum(cost_nano) / 1e9 AS cost, quantile_cont(cost_nano, 0.5) / 1e9 AS p50, quantile_cont(cost_nano, 0.99) / 1e9 AS p99,
+                sum(cost_nano) / 1e9 AS cost,
+                quantile_cont(cost_nano, 0.5) / 1e9 AS p50, quantile_cont(cost_nano, 0.99) / 1e9 AS p99,
                 sum(cost_nano) / 1e9 / nullif(count(*) FILTER (outcome IN ({ACCEPTED_SQL})), 0) AS cost_per_accepted,
                 sum(cost_nano) / 1e3 / nullif(sum(tokens) FILTER (cost_nano IS NOT NULL), 0) AS cost_per_mtok,
                 sum(requests) AS requests, sum(cache_read_tokens) / nullif(sum(input_tokens), 0) AS cache_hit_ratio
@@ -142,8 +149,9 @@ def by_agent(snapshot: Snapshot, where: Filters) -> pd.DataFrame:
 
 
 _COLUMNS = """
-    SELECT task_id, team, app, agent, models, outcome, is_open, cost_nano / 1e9 AS cost, estimated_nano / 1e9 AS estimated,
-        times_median, requests, failed_requests, agents, tokens, cache_read_tokens / nullif(input_tokens, 0) AS cache_hit_ratio,
+    SELECT task_id, team, app, agent, models, outcome, is_open, cost_nano / 1e9 AS cost,
+        estimated_nano / 1e9 AS estimated, times_median, requests, failed_requests, agents, tokens,
+        cache_read_tokens / nullif(input_tokens, 0) AS cache_hit_ratio,
         started_at, ended_at, epoch(ended_at - started_at) / 60 AS minutes
 """
 

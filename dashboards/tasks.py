@@ -18,8 +18,8 @@ def render(snapshot: Snapshot, view: View) -> None:
     parts.heading(snapshot, view, "Agent tasks")
     facts = task_queries.summary(snapshot, view.filters)
     st.caption(
-        "A task is counted whole, from its first call to its last, in the period in which its last call lies. Cost is usage, "
-        "billed and estimated."
+        "A task is counted whole, from its first call to its last, in the period in which its last call lies. "
+        "Cost is usage, billed and estimated."
         + (" Shown are tasks that used the chosen model, with all their cost." if view.filters.model else "")
         + (" Tasks are not split by provider." if view.filters.provider else "")
     )
@@ -45,18 +45,13 @@ def _headline(snapshot: Snapshot, facts: Row, before: Row | None) -> None:
     currency = snapshot.currency
     tasks = facts["tasks"]
     accepted = facts["accepted_tasks"]
-    unknown = facts["unknown_tasks"]
     shown = [
         ("tasks", "Agent tasks", words.count(tasks), f"{words.count(facts['open_tasks'])} still open", "neither"),
         (
             "cost",
             "Task cost",
             words.money(facts["cost"], currency),
-            f"{words.count(unknown)} of unknown cost"
-            if unknown
-            else f"estimated: {words.money(facts['estimated'], currency)}"
-            if facts["estimated"]
-            else "all of it billed",
+            _reach(facts, currency),
             "worse",
         ),
         ("mean_cost", "Per task", words.unit_money(facts["mean_cost"], currency), "mean", "worse"),
@@ -99,19 +94,30 @@ def _headline(snapshot: Snapshot, facts: Row, before: Row | None) -> None:
                 st.caption(words.plain(note))
 
 
+def _reach(facts: Row, currency: str) -> str:
+    """How much of the task cost is estimated, and how much is not known at all."""
+    return parts.joined(
+        [
+            f"estimated: {words.money(facts['estimated'], currency)}" if facts["estimated"] else "",
+            f"{words.tokens(facts['unknown_tokens'])} tokens of unknown cost" if facts["unknown_tokens"] else "",
+            "" if facts["estimated"] or facts["unknown_tokens"] else "all of it billed",
+        ]
+    )
+
+
 def _help(name: str) -> str | None:
     return {
         "tasks": f"Open: without an outcome and with a call in the {OPEN_HOURS} hours before the snapshot's as-of.",
-        "cost_per_accepted": f"The cost of all tasks, also of those that came to nothing, / tasks with an outcome that was accepted "
-        f"({', '.join(ACCEPTED)}).",
+        "cost_per_accepted": "The cost of all tasks, also of those that came to nothing, / tasks with an "
+        f"accepted outcome ({', '.join(ACCEPTED)}).",
     }.get(name)
 
 
 def _runaways(snapshot: Snapshot, view: View) -> None:
     parts.section(
         "Runaway suspects",
-        f"At least {RUNAWAY_TIMES} times the cost and {RUNAWAY_TIMES} times the requests of the median task of the same app "
-        f"(apps with {RUNAWAY_TASKS} tasks or more).",
+        f"At least {RUNAWAY_TIMES} times the cost and {RUNAWAY_TIMES} times the requests of the median task of the "
+        f"same app (apps with {RUNAWAY_TASKS} tasks or more).",
     )
     frame = task_queries.runaways(snapshot, view.filters)
     if frame.empty:
@@ -190,7 +196,8 @@ def _outcomes(snapshot: Snapshot, view: View) -> None:
     if total:
         st.caption(
             words.plain(
-                f"{words.money(wasted, currency)}, {words.share(wasted / total)} of the task cost, came to no accepted outcome."
+                f"{words.money(wasted, currency)}, {words.share(wasted / total)} of the task cost, came to no accepted "
+                "outcome."
             )
         )
 

@@ -25,6 +25,7 @@ COST = (
 )
 USERS = ("user_cost_usd", "user_requests", "user_tokens")
 USER_ROWS = 50
+CLAIM_ROWS = 20
 
 
 def render(snapshot: Snapshot, view: View) -> None:
@@ -37,6 +38,7 @@ def render(snapshot: Snapshot, view: View) -> None:
     _teams(snapshot, view)
     _days(snapshot, view)
     _apps(snapshot, view, frame)
+    _ownerless(snapshot, view)
     _users(snapshot, view)
 
 
@@ -114,7 +116,31 @@ def _table(snapshot: Snapshot, frame: pd.DataFrame, keys: dict[str, Column], key
 def _days(snapshot: Snapshot, view: View) -> None:
     by = parts.section_by("Inference cost per day", "Stack by", {"team": "By team", "app": "By app"}, "owner-stack")
     parts.cost_chart(snapshot, view, by, "team-days")
-    st.caption("Solid is billed, hatched is estimated from the price book.")
+
+
+def _ownerless(snapshot: Snapshot, view: View) -> None:
+    """What calls of no team say about themselves: what an owner rule could go by."""
+    if snapshot.scope.teams is not None or (view.filters.team and None not in view.filters.team):
+        return
+    parts.section("Calls without a team", "By the claims they carry; no rule under `owners` gives them to a team.")
+    where = queries.only(view.filters, team=(None,))
+    names = ("usage_cost_usd", "estimated_cost_usd", "requests", "total_tokens", "cost_per_mtok_usd")
+    frame = queries.table(snapshot, names, ("claim_set_id",), where, "-usage_cost_usd", CLAIM_ROWS)
+    frame = frame[frame["claim_set_id"].notna()].merge(queries.claims(snapshot), how="left", on="claim_set_id")
+    currency = snapshot.currency
+    table(
+        frame,
+        {
+            "claims": Column("Claims", str, absent="none", width="large"),
+            "usage_cost_usd": measured("usage_cost_usd", currency),
+            "estimated_cost_usd": measured("estimated_cost_usd", currency, "of it estimated"),
+            "requests": measured("requests", currency),
+            "total_tokens": measured("total_tokens", currency),
+            "cost_per_mtok_usd": measured("cost_per_mtok_usd", currency, "per Mtok", absent="-"),
+        },
+        empty="None: every call belongs to a team.",
+        key="ownerless-claims",
+    )
 
 
 def _users(snapshot: Snapshot, view: View) -> None:

@@ -1,4 +1,4 @@
-"""Colours and type, once: for Streamlit's own elements and for the charts. Dark text on white, few colours, stable ones."""
+"""Colours and type, once: for Streamlit's own elements and for the charts. Few colours, stable ones."""
 
 from collections.abc import Iterable
 

@@ -26,6 +26,11 @@ def err() -> Console:
     )
 
 
+def say(text: str) -> None:
+    """One line of a result; only a terminal breaks it."""
+    out().print(text, markup=False, soft_wrap=True)
+
+
 def print_json(value: object) -> None:
     """Machine-readable output: stable keys, money as decimal text."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

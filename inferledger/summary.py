@@ -118,8 +118,12 @@ def _amounts(snapshot: Snapshot, by: str, where: Filters) -> dict[str | None, di
     found = measures.table(
         snapshot, ["effective_cost_usd", "billed_cost_usd"], (by, "basis"), replace(where, basis=("billed",))
     ).to_pylist()
+    zero = Decimal(0)
     return {
-        row[by]: {"effective": row["effective_cost_usd"] or Decimal(0), "billed": row["billed_cost_usd"] or Decimal(0)}
+        row[by]: {
+            basis: zero if row[f"{basis}_cost_usd"] is None else row[f"{basis}_cost_usd"]
+            for basis in ("effective", "billed")
+        }
         for row in found
     }
 

@@ -161,19 +161,31 @@ class Generic:
         def define() -> None:
             _mapped(connection, sql["mapped"], settings, fetched)
 
-        def files(paths: list[str]) -> None:
-            use(connection, {"files": paths})
-            defined = sql[settings.format].replace("{{delimiter}}", delimiter).replace("{{types}}", types)
-            connection.execute(defined)
-
-        def again_csv(paths: list[str]) -> None:
+        def csv(paths: list[str], statement: str) -> None:
+            headers = {path: _header(connection, path, fetched, delimiter) for path in paths}
             parts = [
-                sql["csv_again"].replace("{{file}}", _literal(path)).replace("{{delimiter}}", delimiter)
-                for path in paths
+                sql[statement]
+                .replace("{{files}}", "[" + ", ".join(map(_literal, together)) + "]")
+                .replace("{{columns}}", "{" + _types(dict.fromkeys(header, "VARCHAR")) + "}")
+                .replace("{{delimiter}}", delimiter)
+                for header, together in _groups(headers, statement == "csv_again")
             ]
             connection.execute("CREATE OR REPLACE TEMP VIEW payload AS " + " UNION ALL BY NAME ".join(parts))
-            connection.execute("SELECT max(hash(payload)) FROM payload")
-            connection.execute(sql["csv_refused"])
+
+        def files(paths: list[str]) -> None:
+            if settings.format == "csv":
+                csv(paths, "csv")
+                return
+            use(connection, {"files": paths})
+            connection.execute(sql[settings.format].replace("{{types}}", types))
+
+        def again_csv(paths: list[str]) -> None:
+            csv(paths, "csv_again")
+            connection.execute("SELECT max(hash(payload)) FROM payload").fetchall()
+            # DuckDB makes its tables of refused rows only when there are any; they hold the rows' text, so they go.
+            if connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'csv_refused'").fetchone():
+                connection.execute(sql["csv_refused"])
+                connection.execute("DROP TABLE csv_refused; DROP TABLE csv_refused_scan")
 
         def again_jsonl(paths: list[str]) -> None:
             json_lines(connection, fetched, paths)
@@ -195,6 +207,28 @@ class Generic:
 
     def load(self, connection: duckdb.DuckDBPyConnection, staged: Staged) -> LoadResult:
         return write(connection, self.name, staged)
+
+
+def _header(connection: duckdb.DuckDBPyConnection, path: str, fetched: Fetched, delimiter: str) -> tuple[str, ...]:
+    """Names in the first line of a CSV file; DuckDB reads them from a file that has that line only."""
+    alone = fetched.spool / "header.csv"
+    with Path(path).open("rb") as file:
+        alone.write_bytes(file.readline(1024 * 1024).rstrip(b"\r\n") + b"\n")
+    rows = connection.execute(
+        f"DESCRIBE SELECT * FROM read_csv({_literal(str(alone))}, header = true, all_varchar = true, "
+        f"delim = {delimiter}, quote = '\"', escape = '\"')"
+    ).fetchall()
+    return tuple(row[0] for row in rows)
+
+
+def _groups(headers: dict[str, tuple[str, ...]], each: bool) -> list[tuple[tuple[str, ...], list[str]]]:
+    """Files that have the same header, together, or each by itself."""
+    if each:
+        return [(header, [path]) for path, header in headers.items()]
+    found: dict[tuple[str, ...], list[str]] = {}
+    for path, header in headers.items():
+        found.setdefault(header, []).append(path)
+    return list(found.items())
 
 
 def _mapped(connection: duckdb.DuckDBPyConnection, sql: str, settings: GenericSettings, fetched: Fetched) -> None:

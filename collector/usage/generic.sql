@@ -10,17 +10,17 @@ FROM read_parquet(getvariable('files'), union_by_name = true, hive_partitioning 
     file_row_number = true);
 
 -- :csv
--- Every value is text, so that a column's type does not depend on the rows that happen to be there.
-CREATE OR REPLACE TEMP VIEW payload AS
+-- Files with one header. Every value is text, so that a column's type does not depend on the rows that are there; the
+-- columns are given, since DuckDB's sniffer fails on one bad row and may take a ragged file for one column.
 SELECT * EXCLUDE (filename), filename AS __path, CAST(NULL AS BIGINT) AS __line, CAST(NULL AS VARCHAR) AS __broken
-FROM read_csv(getvariable('files'), header = true, all_varchar = true, delim = {{delimiter}}, quote = '"', escape = '"',
-    union_by_name = true, filename = true, hive_partitioning = false, max_line_size = 16777216);
+FROM read_csv({{files}}, auto_detect = false, header = true, columns = {{columns}}, delim = {{delimiter}}, quote = '"',
+    escape = '"', filename = true, max_line_size = 16777216)
 
 -- :csv_again
 -- One file once more, its rows counted (the header is line 1; a quoted line break makes no new row).
 SELECT * EXCLUDE (filename), filename AS __path, row_number() OVER () + 1 AS __line, CAST(NULL AS VARCHAR) AS __broken
-FROM read_csv({{file}}, header = true, all_varchar = true, delim = {{delimiter}}, quote = '"', escape = '"',
-    filename = true, hive_partitioning = false, max_line_size = 16777216, ignore_errors = true, store_rejects = true,
+FROM read_csv({{files}}, auto_detect = false, header = true, columns = {{columns}}, delim = {{delimiter}}, quote = '"',
+    escape = '"', filename = true, max_line_size = 16777216, ignore_errors = true, store_rejects = true,
     rejects_table = 'csv_refused', rejects_scan = 'csv_refused_scan', rejects_limit = 0)
 
 -- :csv_refused

@@ -124,7 +124,8 @@ def shares(
                 customdata=[
                     [words.tokens(value), words.share(each)] for value, each in zip(frame[part], portion, strict=True)
                 ],
-                hovertemplate=f"%{{y}}, {titles[part].lower()}: %{{customdata[0]}} tokens, %{{customdata[1]}}<extra></extra>",
+                hovertemplate=f"%{{y}}, {titles[part].lower()}: %{{customdata[0]}} tokens, %{{customdata[1]}}"
+                "<extra></extra>",
             )
         )
     figure.update_xaxes(visible=False, range=[0, 1])

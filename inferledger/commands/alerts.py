@@ -15,7 +15,7 @@ from alerts import state as states
 from alerts import words
 from delivery import outbox
 from inferledger import jobs, operations
-from inferledger.console import complain, out, print_json
+from inferledger.console import complain, out, print_json, say
 from inferledger.exits import ExitCode, UsageError
 from inferledger.figures import count, exact
 from inferledger.options import ConfigOption, Format, FormatOption, instant, loaded
@@ -69,7 +69,7 @@ def list_(
     for each in active:
         what = ", ".join(f"{name}={glob}" for name, glob in each.matchers.items())
         until = f"{each.until:%Y-%m-%d %H:%M} UTC"
-        out().print(f"silenced until {until}: {what} ({each.reason}, {each.who}); id {each.id}", markup=False)
+        say(f"silenced until {until}: {what} ({each.reason}, {each.who}); id {each.id}")
 
 
 def _silence(each: silences.Silence) -> dict[str, Any]:
@@ -141,11 +141,10 @@ def evaluate(config: ConfigOption = None, format_: FormatOption = Format.TABLE) 
             }
         )
     else:
-        out().print(
+        say(
             f"{count(evaluation.rules)} rules, {count(evaluation.series)} series: "
             f"{count(len(evaluation.firing))} firing, {count(evaluation.messages)} new message(s), "
-            f"{count(delivery.sent)} sent.",
-            markup=False,
+            f"{count(delivery.sent)} sent."
         )
         complain([f"fires: {rule}, {words.series_name(series)}" for rule, series in evaluation.firing], "▲")
         complain(problems)
@@ -180,10 +179,7 @@ def silence(
             identity = silences.add(connection, pairs, until=end, reason=reason, who=who or getpass.getuser(), now=now)
     except ValueError as error:
         raise UsageError(f"{error}.") from error
-    out().print(
-        f"Silenced until {end:%Y-%m-%d %H:%M} UTC. `inferledger alerts unsilence {identity}` ends it earlier.",
-        markup=False,
-    )
+    say(f"Silenced until {end:%Y-%m-%d %H:%M} UTC. `inferledger alerts unsilence {identity}` ends it earlier.")
 
 
 def _span(text: str) -> timedelta:
@@ -230,7 +226,7 @@ def held(config: ConfigOption = None, format_: FormatOption = Format.TABLE) -> N
         )
     else:
         for line in lines:
-            out().print(line, markup=False)
+            say(line)
         if not lines:
             out().print("No message waits.")
     if found:
@@ -246,7 +242,7 @@ def release(seq: Number, who: Who = None, config: ConfigOption = None) -> None:
     with operations.opened(configuration) as engine, engine.begin() as connection:
         _must(outbox.release(connection, seq, who=who or getpass.getuser(), now=datetime.now(UTC)), seq)
     done = jobs.deliver(configuration)
-    out().print(f"Released; {count(done.sent)} message(s) sent.", markup=False)
+    say(f"Released; {count(done.sent)} message(s) sent.")
     complain(done.problems)
     if done.problems:
         raise typer.Exit(ExitCode.FINDINGS)

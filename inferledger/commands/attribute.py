@@ -3,7 +3,7 @@
 import typer
 
 from inferledger import jobs
-from inferledger.console import complain, out, print_json, spinner
+from inferledger.console import complain, print_json, spinner
 from inferledger.exits import ExitCode
 from inferledger.figures import count
 from inferledger.options import AsOfOption, ConfigOption, Format, FormatOption, instant, loaded
@@ -35,10 +35,9 @@ def attribute(config: ConfigOption = None, as_of: AsOfOption = None, format_: Fo
             }
         )
     else:
-        out().print(
+        say(
             f"{count(done.hours)} hours with {count(done.events)} calls and {count(done.billing_periods)} billing "
-            f"period(s) attributed as of {at:%Y-%m-%d %H:%M} UTC.",
-            markup=False,
+            f"period(s) attributed as of {at:%Y-%m-%d %H:%M} UTC."
         )
         complain([f"control does not hold: {name}" for name in done.failed_controls])
     if done.failed_controls:

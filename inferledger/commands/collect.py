@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from inferledger import jobs
-from inferledger.console import batches, complain, out, print_json
+from inferledger.console import batches, complain, print_json, say
 from inferledger.exits import ExitCode
 from inferledger.figures import count
 from inferledger.options import AsOfOption, ConfigOption, Format, FormatOption, instant, loaded
@@ -56,14 +56,13 @@ def collect(
         print_json({"sources": by_source, "findings": findings, "notes": list(done.notes)})
     else:
         for name, row in by_source.items():
-            out().print(
+            say(
                 f"{name}: {count(row['rows_loaded'])} rows loaded in {count(row['batches'])} batch(es)"
                 + (f", {count(row['rows_rejected'])} rejected" if row["rows_rejected"] else "")
-                + (f", {count(row['rows_filtered'])} left out by `where`" if row["rows_filtered"] else ""),
-                markup=False,
+                + (f", {count(row['rows_filtered'])} left out by `where`" if row["rows_filtered"] else "")
             )
         if not by_source:
-            out().print("Nothing new." if configuration.sources or done.findings else NO_SOURCES, markup=False)
+            say("Nothing new." if configuration.sources or done.findings else NO_SOURCES)
         complain([*done.notes], "note")
         complain([str(finding) for finding in done.findings])
     if done.findings:

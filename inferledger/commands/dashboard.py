@@ -8,7 +8,7 @@ import typer
 
 from dashboards import launch
 from inferledger.config import Configuration
-from inferledger.console import out
+from inferledger.console import say
 from inferledger.options import ConfigOption, loaded
 
 
@@ -41,7 +41,7 @@ def serve(configuration: Configuration, port: int | None, host: str | None, head
     """Serve until SIGINT or SIGTERM; the exit code."""
     settings = configuration.dashboard.model_copy(update={"host": host} if host else {})
     shown = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104 (compared, not bound)
-    out().print(f"Pages: http://{shown}:{port or settings.port}  (Ctrl+C ends)", markup=False)
+    say(f"Pages: http://{shown}:{port or settings.port}  (Ctrl+C ends)")
     signal.signal(signal.SIGTERM, _interrupt)
     return launch.run(configuration.layout.published, settings, port, headless)
 

@@ -5,7 +5,7 @@ from sqlalchemy.exc import OperationalError
 
 from inferledger import evidence
 from inferledger.config import Configuration
-from inferledger.console import out, print_json
+from inferledger.console import print_json, say
 from inferledger.exits import ExitCode, OperationsUnreachable
 from inferledger.options import ConfigOption, Format, FormatOption, loaded
 from migrations import run as migrations
@@ -36,7 +36,7 @@ def upgrade(config: ConfigOption = None) -> None:
     for name, row in _standing(configuration).items():
         was = before[name]["current"]
         how = "is up to date" if was == row["current"] else f"upgraded from {was or 'nothing'}"
-        out().print(f"{name}: {row['current']}, {how}", markup=False)
+        say(f"{name}: {row['current']}, {how}")
 
 
 def current(config: ConfigOption = None, format_: FormatOption = Format.TABLE) -> None:
@@ -47,7 +47,7 @@ def current(config: ConfigOption = None, format_: FormatOption = Format.TABLE) -
     else:
         for name, row in standing.items():
             state = "up to date" if row["is_current"] else f"`inferledger db upgrade` brings it to {row['head']}"
-            out().print(f"{name}: {row['current'] or 'not set up'} ({state})", markup=False)
+            say(f"{name}: {row['current'] or 'not set up'} ({state})")
     if not all(row["is_current"] for row in standing.values()):
         raise typer.Exit(ExitCode.NOT_UPGRADED)
 

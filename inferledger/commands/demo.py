@@ -21,7 +21,7 @@ from inferledger import jobs, options, summary_text
 from inferledger import summary as figures
 from inferledger.commands.dashboard import serve
 from inferledger.config import Configuration
-from inferledger.console import batches, complain, out, spinner
+from inferledger.console import batches, complain, out, say, spinner
 from inferledger.exits import UsageError
 from inferledger.figures import count, money
 from inferledger.folder_channel import folder_channel
@@ -65,11 +65,11 @@ def demo(
         jobs.snapshot(configuration).sql("SELECT sum(effective_nano) FROM bill_day").column(0)[0].as_py(),
     )
     if changed:
-        out().print(f"  {changed}", markup=False)
+        say(f"  {changed}")
     _tell(configuration, data)
     out().print()
     summary_text.show(out(), figures.summary(jobs.snapshot(configuration)))
-    out().print(f"Done in {time.monotonic() - began:.0f} s. Go on with these, from this folder:", markup=False)
+    say(f"Done in {time.monotonic() - began:.0f} s. Go on with these, from this folder:")
     named = "" if data == configurations.DEMO_FILE.parent else f" --config {data / configurations.FILE_NAME}"
     for command in (
         "summary --by team,model",
@@ -77,7 +77,7 @@ def demo(
         "doctor",
         "dashboard",
     ):
-        out().print(f"  inferledger {command}{named}", markup=False)
+        say(f"  inferledger {command}{named}")
     if not no_serve:
         raise typer.Exit(serve(configuration, port, None, headless=False))
 

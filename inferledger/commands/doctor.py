@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from inferledger.checks.run import run
-from inferledger.console import out, print_json
+from inferledger.console import out, print_json, say
 from inferledger.exits import ExitCode
 from inferledger.options import ConfigOption, Format, FormatOption, loaded
 
@@ -48,6 +48,6 @@ def doctor(config: ConfigOption = None, format_: FormatOption = Format.TABLE) ->
                 MARKS[check.result], f"[dim]{check.area}[/] {escape(check.subject)}", escape(check.detail) + remedy
             )
         out().print(grid)
-        out().print(f"\n{counted['ok']} ok, {counted['warn']} to look at, {counted['fail']} failed.", markup=False)
+        say(f"\n{counted['ok']} ok, {counted['warn']} to look at, {counted['fail']} failed.")
     if counted["fail"]:
         raise typer.Exit(ExitCode.FINDINGS)

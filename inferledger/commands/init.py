@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from inferledger.config import FILE_NAME
-from inferledger.console import out
+from inferledger.console import say
 from inferledger.exits import UsageError
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
@@ -28,6 +28,4 @@ def init(
             file.write(TEMPLATE.read_text(encoding="utf-8"))
     except FileExistsError as error:
         raise UsageError(f"{path} is there already, and stays as it is. Name another file, or move it away.") from error
-    out().print(
-        f"Written: {path}. Name your bill and your log under `sources`, then run `inferledger doctor`.", markup=False
-    )
+    say(f"Written: {path}. Name your bill and your log under `sources`, then run `inferledger doctor`.")

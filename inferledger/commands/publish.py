@@ -3,7 +3,7 @@
 import typer
 
 from inferledger import jobs
-from inferledger.console import out, print_json, spinner
+from inferledger.console import print_json, spinner
 from inferledger.figures import count
 from inferledger.options import ConfigOption, Format, FormatOption, loaded
 
@@ -37,4 +37,4 @@ def publish(config: ConfigOption = None, format_: FormatOption = Format.TABLE) -
         if done.manifest == done.previous
         else f"{count(done.written)} files written, {count(done.carried)} kept"
     )
-    out().print(f"Published snapshot {done.manifest[:8]}: {what}.", markup=False)
+    say(f"Published snapshot {done.manifest[:8]}: {what}.")

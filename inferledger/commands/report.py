@@ -7,7 +7,7 @@ import typer
 
 from inferledger import jobs, operations
 from inferledger.config import Configuration
-from inferledger.console import complain, out, print_json
+from inferledger.console import complain, out, print_json, say
 from inferledger.exits import ExitCode, UsageError
 from inferledger.figures import count, exact
 from inferledger.options import ConfigOption, Format, FormatOption, day, loaded
@@ -45,7 +45,7 @@ def list_(config: ConfigOption = None, format_: FormatOption = Format.TABLE) -> 
             if row["schedule"] is None
             else "no whole day yet"
         )
-        out().print(f"{row['name']} ({row['kind']}): {last}; {due}", markup=False)
+        say(f"{row['name']} ({row['kind']}): {last}; {due}")
     if not rows:
         out().print("No report is configured: add one under `reports`.")
 
@@ -92,11 +92,8 @@ def run(name: Name = None, config: ConfigOption = None, format_: FormatOption = 
         print_json({"pages": pages, "sent": done.delivery.sent, "problems": done.problems})
     else:
         for page in pages:
-            out().print(
-                f"{page['report']} of {page['day']} ({page['outcome']}): {page['path']}",
-                markup=False,
-            )
-        out().print(f"{count(done.delivery.sent)} message(s) sent.", markup=False)
+            say(f"{page['report']} of {page['day']} ({page['outcome']}): {page['path']}")
+        say(f"{count(done.delivery.sent)} message(s) sent.")
         complain(done.problems)
     if done.problems:
         raise typer.Exit(ExitCode.FINDINGS)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from inferledger.console import out
+from inferledger.console import say
 from inferledger.daemon import Daemon
 from inferledger.exits import ExitCode
 from inferledger.options import ConfigOption, loaded
@@ -37,6 +37,6 @@ def run(
         return
     outcomes = daemon.once()
     for outcome in outcomes:
-        out().print(f"{outcome.job}: {outcome.status}{f': {outcome.detail}' if outcome.detail else ''}", markup=False)
+        say(f"{outcome.job}: {outcome.status}{f': {outcome.detail}' if outcome.detail else ''}")
     if any(outcome.status in ("failed", "findings") for outcome in outcomes):
         raise typer.Exit(ExitCode.FINDINGS)
