@@ -317,6 +317,7 @@ def _record(connection: duckdb.DuckDBPyConnection, source: Source, batch: Batch,
 @contextmanager
 def _warehouse(run: _Run) -> Iterator[duckdb.DuckDBPyConnection]:
     with writing(run.layout, "collect", run.engine) as connection:
+        connection.execute("SET enable_progress_bar = false")
         connection.execute((HERE / "model_name.sql").read_text())
         connection.execute((HERE / "money.sql").read_text())
         yield connection

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, ProfileNotFound
+from botocore.exceptions import ConnectionError as NoConnection
 
 from collector.source import CollectError, SourceSettings, StoredObject
 
@@ -236,7 +237,7 @@ class S3Store:
                 "Set AWS_PROFILE, run `aws sso login`, or give the machine a "
                 "role; InferLedger reads AWS's own credential chain only",
             ) from None
-        except HTTPClientError as error:
+        except (HTTPClientError, NoConnection) as error:
             raise CollectError(
                 f"the store cannot be reached ({type(error).__name__})",
                 self._endpoint_url or where,

@@ -29,7 +29,9 @@ def show(snapshot: Snapshot, view: View) -> None:
     parts.section("What needs attention")
     found = matters(snapshot, view)
     if not found:
-        st.caption("Nothing: every billed token is explained, owned and priced, and no row was refused.")
+        whole = snapshot.scope.teams is None and not view.filters.chosen()
+        everything = "Nothing: every billed token is explained, owned and priced, and no row was refused."
+        st.caption(everything if whole else "Nothing in what is shown here.")
         return
     titles = {"teams": "Teams and apps", "models": "Models", "tasks": "Agent tasks", "reconciliation": "Reconciliation"}
     with st.container(border=True, gap=None, key="attention"):

@@ -19,7 +19,7 @@ NOTES = (
     "unknown_cost_tokens",
     "cost_per_mtok_input_usd",
     "cost_per_mtok_output_usd",
-    "fully_loaded_cost_per_mtok_usd",
+    "unpriced_tokens",
     "input_tokens",
     "output_tokens",
     "operations",
@@ -59,6 +59,7 @@ def headline(snapshot: Snapshot, view: View, facts: dict[str, Scalar]) -> list[F
     money = lambda name: words.money(facts[name], snapshot.currency)  # noqa: E731
     unit = lambda name: words.unit_money(facts[name], snapshot.currency)  # noqa: E731
     unknown = facts["unknown_cost_tokens"]
+    no_task = queries.splits("tasks", view.filters) and not queries.totals(snapshot, ("tasks",), view.filters)["tasks"]
     loaded = "with support, tax, credits"
     if view.filters.model:
         loaded = "support, tax and credits belong to no model"
@@ -82,7 +83,11 @@ def headline(snapshot: Snapshot, view: View, facts: dict[str, Scalar]) -> list[F
         ),
         Figure("cost_per_request_usd", "usage cost / attempts", title="Per request"),
         Figure(
-            "cost_per_task_usd", "tasks active in the period", title="Per agent task", unsplit="a task has no single"
+            "cost_per_task_usd",
+            "no agent task" if no_task else "tasks active in the period",
+            title="Per agent task",
+            unsplit="a task has no single",
+            is_absent=no_task,
         ),
         Figure(
             "total_tokens",
@@ -98,9 +103,8 @@ def headline(snapshot: Snapshot, view: View, facts: dict[str, Scalar]) -> list[F
             Figure("ownerless_share", f"{money('ownerless_cost_usd')} of inference cost", title="Without a team"),
             Figure("unattributed_share", f"{money('unattributed_cost_usd')}, in no log", title="Unattributed"),
         ]
-    wanted.append(
-        Figure("unpriced_tokens", f"cost unknown for {words.tokens(unknown)}" if unknown else "not in the price book")
-    )
+    unpriced = f"cost unknown for {words.tokens(unknown)}" if unknown else "not in the price book, but billed"
+    wanted.append(Figure("unpriced_tokens", unpriced if facts["unpriced_tokens"] else "every token has a price"))
     return wanted
 
 

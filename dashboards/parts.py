@@ -44,13 +44,17 @@ h3 {font-size: 1.08rem !important; font-weight: 650 !important; padding: 0.9rem 
 
 @dataclass(frozen=True)
 class Figure:
-    """One headline figure: a measure, what is said below it, and whether more of it is worse."""
+    """One headline figure: a measure, what is said below it, and whether more of it is worse.
+
+    `is_absent`: there is nothing to divide by, which is neither zero nor unknown.
+    """
 
     measure: str
     note: str = ""
     more_is: str = "worse"
     title: str = ""
     unsplit: str = "is not known by"
+    is_absent: bool = False
 
 
 def heading(snapshot: Snapshot, view: View, title: str) -> None:
@@ -132,7 +136,7 @@ def _figure(
     value, earlier = now[figure.measure], before.get(figure.measure)
     st.metric(
         title,
-        words.plain(words.of_measure(figure.measure, value, snapshot.currency)),
+        "none" if figure.is_absent else words.plain(words.of_measure(figure.measure, value, snapshot.currency)),
         delta=moved(figure.measure, value, earlier),
         delta_color={"worse": "inverse", "better": "normal"}.get(figure.more_is, "off"),
         help=words.plain(measure.about) or None,

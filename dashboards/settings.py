@@ -58,6 +58,8 @@ def read(path: Path) -> DashboardSettings:
     """The section `dashboard` of a configuration file."""
     try:
         content = yaml.safe_load(path.read_text()) or {}
+        if not isinstance(content, dict):
+            raise Misconfigured(f"{path} is no mapping of sections; `inferledger init` writes one to start from.")
         return DashboardSettings.model_validate(content.get("dashboard") or {})
     except OSError as error:
         raise Misconfigured(f"{path} cannot be read ({error.strerror}); correct {CONFIG}.") from error

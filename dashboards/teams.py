@@ -175,6 +175,8 @@ def _users(snapshot: Snapshot, view: View) -> None:
     where = queries.only(shown.filters, team=(team,))
     count = queries.totals(snapshot, ("users",), where)["users"] or 0
     frame = queries.table(snapshot, USERS, ("user_id",), where, "-user_cost_usd", USER_ROWS)
+    # Tokens at no cost have no price: their cost is unknown, not nothing.
+    frame["user_cost_usd"] = frame["user_cost_usd"].mask(frame["user_cost_usd"].eq(0) & (frame["user_tokens"] > 0))
     frame["share"] = (
         frame["user_cost_usd"] / queries.table(snapshot, ("user_cost_usd",), (), where)["user_cost_usd"].sum()
     ).clip(0, 1)

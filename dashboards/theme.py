@@ -88,7 +88,7 @@ GOOD, BAD, NEITHER = "#4C8C6B", "#B5594B", "#C2A33E"
 
 def colours(names: Iterable[str | None]) -> dict[str | None, str]:
     """A colour for each name: the same on every page and under every filter, as `names` is everything there is."""
-    known = sorted({name for name in names if name is not None})
+    known = sorted({name for name in names if isinstance(name, str)})
     found: dict[str | None, str] = {name: SERIES[number % len(SERIES)] for number, name in enumerate(known)}
     return {**found, None: UNKNOWN}
 

@@ -52,6 +52,8 @@ BREAKDOWN = (
     "total_tokens",
     "requests",
 )
+OF_TASKS = ("task_cost_usd", "task_tokens")
+OF_USERS = ("user_cost_usd", "user_tokens", "user_requests")
 
 
 def figures_row(row: Facts) -> Facts:
@@ -116,9 +118,10 @@ def unattributed(snapshot: Snapshot, where: Filters) -> list[Facts]:
 
 def breakdown(snapshot: Snapshot, where: Filters, by: Sequence[str]) -> list[Facts]:
     """Cost and use by any dimension; measures that the dimensions do not fit are left out."""
-    fitting = [name for name in BREAKDOWN if _fits(name, by)]
+    wanted = OF_TASKS if "task_id" in by else OF_USERS if "user_id" in by else BREAKDOWN
+    fitting = [name for name in wanted if _fits(name, by)]
     if not fitting:
-        measures.table(snapshot, BREAKDOWN[:1], by, where)  # says what is possible
+        measures.table(snapshot, wanted[:1], by, where)  # says what is possible
     return [figures_row(row) for row in measures.table(snapshot, fitting, by, where, f"-{fitting[0]}").to_pylist()]
 
 

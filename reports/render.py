@@ -35,6 +35,7 @@ def context(
         "figures": figures,
         "subject": sentences.subject(figures, snapshot.scope.teams, currency, restated_notice is not None),
         "summary": sentences.summary(figures, currency),
+        "least": sentences.least(figures),
         "audience": sentences.audience(snapshot.scope.teams),
         "notices": sentences.notices(figures, snapshot, currency),
         "restated_notice": restated_notice,

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -210,7 +211,7 @@ def _times(key: str) -> int:
 def write_page(path: Path, html: str) -> None:
     """Replace a page as a whole: readers see the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    temporary = path.with_name(f".{path.name}-{uuid.uuid4().hex}")
     with temporary.open("w", encoding="utf-8") as file:
         file.write(html)
         file.flush()

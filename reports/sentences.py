@@ -29,7 +29,12 @@ def subject(figures: Figures, teams: frozenset[str] | None, currency: str, resta
     whose = "" if teams is None else f" of {audience(teams)}"
     against = "" if figures.base is None else f" ({_than(figures)})"
     what = f"{'Restated: i' if restated else 'I'}nference cost{whose}, {words.day(figures.period.day)}"
-    return f"{what}: {words.money(figures.figure, currency)}{against}"
+    return f"{what}: {least(figures)}{words.money(figures.figure, currency)}{against}"
+
+
+def least(figures: Figures) -> str:
+    """`at least` before a figure that some tokens of unknown cost are missing from."""
+    return "at least " if figures.figure is not None and figures.gaps.unknown_tokens else ""
 
 
 def _than(figures: Figures) -> str:
@@ -78,7 +83,12 @@ def mover_name(effects: Effects) -> str:
 
 
 def reason(effects: Effects, base: date) -> str:
-    """Why a cost moved: every effect that is worth naming, the largest first."""
+    """Why a cost moved: every effect that is worth naming, the largest first; and what could not be counted."""
+    uncounted = f"; {words.tokens(effects.unknown_tokens)} tokens of unknown cost not counted"
+    return _effects(effects, base) + (uncounted if effects.unknown_tokens else "")
+
+
+def _effects(effects: Effects, base: date) -> str:
     if not effects.base_tokens and not effects.base:
         return f"new: nothing on {words.day(base)}"
     if not effects.tokens and not effects.cost:

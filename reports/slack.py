@@ -65,8 +65,8 @@ def _facts(figures: Figures, currency: str) -> list[tuple[str, str]]:
     return [
         (
             f"Cost of {words.day(day)}",
-            f"{words.money(figures.figure, currency)}\nbilled {words.money(figures.billed, currency)}, "
-            f"estimated {words.money(figures.estimated, currency)}",
+            f"{sentences.least(figures)}{words.money(figures.figure, currency)}\n"
+            f"billed {words.money(figures.billed, currency)}, estimated {words.money(figures.estimated, currency)}",
         ),
         ("Against", against),
         (

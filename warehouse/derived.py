@@ -25,12 +25,15 @@ BY_HOUR = (
 BY_PERIOD = ("82_ledger_overlay",)
 
 # Tables that are not one step's output but belong to the run.
+#   settling      what each hour's buckets wait for: the bill's watermark past their end
+#   changed_day   days that a publication has to write again; has_calls: their calls and bill lines, not only sums
+#   changed_task  tasks whose calls changed, with the month in which those calls began
 BOOKKEEPING = """
 CREATE TABLE IF NOT EXISTS attribution_state (name VARCHAR, value VARCHAR);
-CREATE TABLE IF NOT EXISTS used_watermark (provider VARCHAR, account_id VARCHAR, watermark TIMESTAMP);
-CREATE TABLE IF NOT EXISTS open_hour (hour TIMESTAMP, provider VARCHAR, account_id VARCHAR);
-CREATE TABLE IF NOT EXISTS dirty_day (day DATE);
-CREATE TABLE IF NOT EXISTS dirty_period (billing_period VARCHAR);
+CREATE TABLE IF NOT EXISTS settling (
+    hour TIMESTAMP, provider VARCHAR, account_id VARCHAR, period_end TIMESTAMP, is_settled INTEGER);
+CREATE TABLE IF NOT EXISTS changed_day (day DATE, has_calls BOOLEAN);
+CREATE TABLE IF NOT EXISTS changed_task (task_id VARCHAR, month VARCHAR);
 CREATE TABLE IF NOT EXISTS control_hour (
     name VARCHAR, hour TIMESTAMP, lhs DECIMAL(38, 0), rhs DECIMAL(38, 0));
 CREATE TABLE IF NOT EXISTS control_period (
@@ -47,6 +50,7 @@ def model_hash(settings: WarehouseSettings) -> str:
     """What the derived rows depend on beside evidence: the SQL, the zone and the attribution choices."""
     digest = hashlib.sha256()
     digest.update(MACROS.read_bytes())
+    digest.update(BOOKKEEPING.encode())
     for name in waterfall.names():
         digest.update(waterfall.text(name).encode())
     choices: dict[str, Any] = settings.attribution.model_dump(mode="json")
@@ -79,5 +83,5 @@ def drop(connection: duckdb.DuckDBPyConnection) -> None:
     for step in (*BY_HOUR, *BY_PERIOD):
         connection.execute(f"DROP TABLE IF EXISTS {waterfall.table(step)}")
     connection.execute("DROP TABLE IF EXISTS claim_owner")
-    for name in ("used_watermark", "open_hour", "control_hour", "control_period"):
+    for name in ("settling", "control_hour", "control_period", "ledger_rounding"):
         connection.execute(f"DELETE FROM {name}")

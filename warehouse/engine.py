@@ -80,7 +80,7 @@ def configure(connection: duckdb.DuckDBPyConnection, settings: EngineSettings, t
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute(f"SET memory_limit = '{settings.memory_limit}'")
-    connection.execute(f"SET temp_directory = '{temp}'")
+    connection.execute("SET temp_directory = '" + str(temp).replace("'", "''") + "'")
     if settings.threads is not None:
         connection.execute(f"SET threads = {settings.threads}")
     connection.execute(MACROS.read_text())

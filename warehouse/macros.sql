@@ -22,3 +22,7 @@ CREATE OR REPLACE TEMP MACRO pico(per_mtok) AS
 -- The reporting day of a UTC instant.
 CREATE OR REPLACE TEMP MACRO local_day(instant, zone) AS
     CAST((CAST(instant AS TIMESTAMP) AT TIME ZONE 'UTC') AT TIME ZONE zone AS DATE);
+
+-- One part of a text key: no two lists of parts make the same key, and an absent part is not a part called '-'.
+CREATE OR REPLACE TEMP MACRO key_part(part) AS
+    coalesce('=' || replace(part, '|', '||'), '-');

@@ -12,6 +12,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from warehouse.marts import OWNED as OWNED_MARTS
 from warehouse.snapshot import Snapshot
 
 Unit = Literal["usd", "usd_per_mtok", "usd_each", "tokens", "count", "share", "milliseconds", "tokens_each"]
@@ -23,13 +24,17 @@ class UnknownMeasure(Exception):
 
 @dataclass(frozen=True)
 class Component:
-    """One sum over one mart. `where` selects rows; `money` restricts it to one currency."""
+    """One sum over one mart. `where` selects rows; `money` restricts it to one currency.
+
+    Rows on which `unknown` holds have an amount that nobody knows; by default those whose `column` is NULL.
+    """
 
     mart: str
     column: str
     where: str = "TRUE"
     money: bool = False
     distinct: bool = False
+    unknown: str | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,7 @@ class Measure:
 
 USAGE = "kind = 'usage'"
 LOADED = "kind NOT IN ('out_of_scope', 'future')"
+UNPRICED = "priced_nano IS NULL AND unpriced_tokens > 0"
 
 COMPONENTS: dict[str, Component] = {
     "effective": Component("cost_day", "effective_nano", "basis = 'billed'", money=True),
@@ -74,11 +80,11 @@ COMPONENTS: dict[str, Component] = {
         "cost_day", "effective_nano", f"{USAGE} AND token_class LIKE 'cache_write%'", money=True
     ),
     "unpriced_cost_tokens": Component("cost_day", "tokens", "basis = 'estimated' AND effective_nano IS NULL"),
-    "list": Component("usage_day", "priced_nano", money=True),
-    "list_base": Component("usage_day", "base_priced_nano", money=True),
-    "list_uncached": Component("usage_day", "uncached_nano", money=True),
-    "long_context": Component("usage_day", "priced_nano - base_priced_nano", money=True),
-    "cache_saving": Component("usage_day", "uncached_nano - base_priced_nano", money=True),
+    "list": Component("usage_day", "priced_nano", money=True, unknown=UNPRICED),
+    "list_base": Component("usage_day", "base_priced_nano", money=True, unknown=UNPRICED),
+    "list_uncached": Component("usage_day", "uncached_nano", money=True, unknown=UNPRICED),
+    "long_context": Component("usage_day", "priced_nano - base_priced_nano", money=True, unknown=UNPRICED),
+    "cache_saving": Component("usage_day", "uncached_nano - base_priced_nano", money=True, unknown=UNPRICED),
     "tokens": Component(
         "usage_day",
         "uncached_input_tokens + cache_read_tokens + cache_write_5m_tokens + cache_write_1h_tokens + output_tokens",
@@ -422,6 +428,7 @@ def _part(
     _check(mart, by)
     conditions, parameters = _conditions(mart, where)
     currency = where.currency or snapshot.currency
+    withheld = snapshot.scope.teams is not None and mart not in OWNED_MARTS
     columns = [_key(name) for name in by]
     bound: list[object] = []
     for name in components:
@@ -429,18 +436,26 @@ def _part(
             columns += [f'CAST(0 AS DECIMAL(38, 0)) AS "{name}"', f'0 AS "{name}?"']
             continue
         component = COMPONENTS[name]
-        condition = component.where
-        if component.money and "currency" not in by:
+        condition = known = component.where
+        if component.money and ("currency" not in by or where.currency):
             condition += f" AND currency = '{_literal(currency)}'"
+            # what has no price has no currency either, and is missing in each
+            known += f" AND coalesce(currency, '{_literal(currency)}') = '{_literal(currency)}'"
+        # a reader of some teams learns nothing from a mart of the whole organisation, which is not the same as 0
+        unknown = (
+            "1"
+            if withheld
+            else f"count(*) FILTER ({known} AND ({component.unknown or f'({component.column}) IS NULL'}))"
+        )
         if component.distinct:
             columns += [
                 f'CAST(count(DISTINCT {component.column}) FILTER ({condition}) AS DECIMAL(38, 0)) AS "{name}"',
-                f'0 AS "{name}?"',
+                f'{1 if withheld else 0} AS "{name}?"',
             ]
         else:
             columns += [
                 f'CAST(coalesce(sum({component.column}) FILTER ({condition}), 0) AS DECIMAL(38, 0)) AS "{name}"',
-                f'count(*) FILTER ({condition} AND ({component.column}) IS NULL) AS "{name}?"',
+                f'{unknown} AS "{name}?"',
             ]
     grouping = " GROUP BY ALL" if by else ""
     return f"SELECT {', '.join(columns)} FROM {mart} WHERE {conditions}{grouping}", bound + parameters

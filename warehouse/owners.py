@@ -1,5 +1,7 @@
 """Owner rules as tables, so that the engine joins them with claim sets."""
 
+import hashlib
+import json
 from itertools import pairwise
 
 import duckdb
@@ -37,6 +39,12 @@ def split_template(template: str) -> tuple[str, str | None, str]:
         return start, None, ""
     claim, _, end = rest.partition("}")
     return start, claim, end
+
+
+def digest(settings: WarehouseSettings) -> str:
+    """Changes when a rule does."""
+    rules = [rule.model_dump(mode="json", by_alias=True) for rule in settings.owners]
+    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def load_rules(connection: duckdb.DuckDBPyConnection, settings: WarehouseSettings) -> None:

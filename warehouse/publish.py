@@ -18,7 +18,7 @@ from typing import Any
 
 import duckdb
 
-from warehouse import attribution, derived, marts
+from warehouse import attribution, derived, marts, owners
 from warehouse.engine import Layout, transaction
 from warehouse.settings import WarehouseSettings
 
@@ -28,6 +28,10 @@ DETAIL = ("event", "bill_bucket")
 SMALL = ("owner", "balance", "control")
 Json = dict[str, Any]
 Progress = Callable[[str], None]
+
+
+class NothingAttributed(Exception):
+    """There is no ledger to publish; the message says which command makes one."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +51,31 @@ def publish(
     settings: WarehouseSettings,
     progress: Progress = lambda _: None,
 ) -> Publication:
-    """Write what changed since the last publication and move the pointer; keep the last snapshot if a control fails."""
+    """Write what changed since the last publication and move the pointer; keep the last snapshot if a control fails.
+
+    Raises NothingAttributed when there is no ledger yet.
+    """
+    connection.execute(derived.BOOKKEEPING)
+    if derived.state(connection, "owners") is None:
+        raise NothingAttributed("There is no ledger to publish yet. Run `inferledger attribute` first.")
     folder = layout.published
     for sub in ("files", "manifests"):
         (folder / sub).mkdir(parents=True, exist_ok=True)
     pointer = read_pointer(folder)
-    previous = pointer.get("manifest") if pointer else None
+    # Without its manifest or one of its files the last snapshot carries nothing over: everything is written again.
+    previous = pointer.get("manifest") if pointer and _is_whole(folder, pointer.get("manifest")) else None
     held = attribution.failing(connection)
     if held:
         _write_pointer(folder, {**(pointer or {}), "held": list(held[:50]), "held_count": len(held)})
         return Publication(previous or "", previous, 0, 0, held)
+    if pointer and previous:
+        _finish_interrupted(connection, folder, pointer)
     before: Json = read_manifest(folder, previous) if previous else {"files": []}
-    everything = _prepare(connection, settings, before)
+    if derived.state(connection, "owners") != owners.digest(settings):
+        with transaction(connection):
+            owners.resolve(connection, settings)
+            derived.remember(connection, "owners", owners.digest(settings))
+    everything = _prepare(connection, before)
     written: list[Json] = []
     replaced: dict[str, set[str]] = {}
     columns: dict[str, list[list[str]]] = {}
@@ -73,9 +90,9 @@ def publish(
         "format": FORMAT,
         "as_of": derived.state(connection, "as_of"),
         "model": derived.state(connection, "model"),
-        "owners": _owners_digest(settings),
-        "zone": settings.zone,
-        "currency": settings.currency,
+        "owners": derived.state(connection, "owners"),
+        "zone": derived.state(connection, "zone"),
+        "currency": derived.state(connection, "currency"),
         "columns": columns,
         "files": sorted(
             carried + written, key=lambda e: (e["mart"], e["partition"], e["team"] or "", e["team"] is None)
@@ -86,7 +103,7 @@ def publish(
     _write_atomically(folder / "manifests" / f"{name}.json", body)
     with transaction(connection):
         if previous and previous != name:
-            _keep_revisions(connection, folder, before, previous, name)
+            _keep_revisions(connection, folder, previous, name)
         history = _history(connection, folder)
         _write_pointer(
             folder,
@@ -97,9 +114,15 @@ def publish(
                 "published_at": datetime.now(UTC).isoformat(timespec="seconds"),
             },
         )
-        connection.execute("DELETE FROM dirty_day")
-        connection.execute("DELETE FROM dirty_period")
+        connection.execute("DELETE FROM changed_day")
+        connection.execute("DELETE FROM changed_task")
         derived.remember(connection, "published", name)
+    # A snapshot ages from when it was replaced, not from when it was made: somebody may still read it.
+    if previous and previous != name:
+        os.utime(folder / "manifests" / f"{previous}.json")
+    for entry in pointer["history"] if pointer and previous else ():
+        if entry["file"] and (folder / "files" / entry["file"]).exists():
+            os.utime(folder / "files" / entry["file"])
     _sweep(folder)
     return Publication(name, previous, len(written), len(carried), ())
 
@@ -119,33 +142,40 @@ def read_manifest(folder: Path, name: str) -> Json:
     return manifest
 
 
-def _owners_digest(settings: WarehouseSettings) -> str:
-    rules = [rule.model_dump(mode="json", by_alias=True) for rule in settings.owners]
-    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:32]
+def _is_whole(folder: Path, name: str | None) -> bool:
+    """Whether a manifest and every file it names are there."""
+    if name is None or not (folder / "manifests" / f"{name}.json").exists():
+        return False
+    there = {path.name for path in (folder / "files").iterdir()}
+    return all(entry["file"] in there for entry in read_manifest(folder, name)["files"])
 
 
-def _prepare(connection: duckdb.DuckDBPyConnection, settings: WarehouseSettings, before: Json) -> bool:
+def _prepare(connection: duckdb.DuckDBPyConnection, before: Json) -> bool:
     """Temporary tables that the marts read. True if every partition has to be written again."""
-    everything = (
-        before.get("format") != FORMAT
-        or before.get("zone") != settings.zone
-        or before.get("currency") != settings.currency
-        or before.get("owners") != _owners_digest(settings)
-        or before.get("model") != derived.state(connection, "model")
+    everything = before.get("format") != FORMAT or any(
+        before.get(name) != derived.state(connection, name) for name in ("zone", "currency", "owners", "model")
     )
+    zone, currency = derived.state(connection, "zone"), derived.state(connection, "currency")
     if everything:
         connection.execute(
             """
-            INSERT INTO dirty_day SELECT DISTINCT local_day(hour, ?) FROM (
-                SELECT hour FROM ledger_hour UNION SELECT hour FROM usage_hour UNION SELECT hour FROM match_hour)
-            UNION SELECT DISTINCT day FROM ledger_overlay
-            UNION SELECT DISTINCT local_day(charge_period_start, ?) FROM billing_line
+            INSERT INTO changed_day SELECT local_day(hour, ?), TRUE FROM (
+                SELECT hour FROM ledger_hour UNION SELECT hour FROM usage_hour UNION SELECT hour FROM match_hour
+                UNION SELECT hour FROM usage_event
+                UNION SELECT date_trunc('hour', charge_period_start) FROM billing_line)
+            UNION SELECT DISTINCT day, FALSE FROM ledger_overlay
             """,
-            [settings.zone, settings.zone],
+            [zone],
+        )
+        connection.execute(
+            "INSERT INTO changed_task "
+            "SELECT DISTINCT task_id, strftime(local_day(started_at, ?), '%Y-%m') FROM task_usage_hour",
+            [zone],
         )
     connection.execute(
         """
-        CREATE OR REPLACE TEMP TABLE work_day AS SELECT DISTINCT day FROM dirty_day WHERE day IS NOT NULL;
+        CREATE OR REPLACE TEMP TABLE work_day AS SELECT DISTINCT day FROM changed_day;
+        CREATE OR REPLACE TEMP TABLE detail_day AS SELECT DISTINCT day FROM changed_day WHERE has_calls;
         CREATE OR REPLACE TEMP TABLE work_month AS SELECT DISTINCT strftime(day, '%Y-%m') AS month FROM work_day;
         """
     )
@@ -157,18 +187,15 @@ def _prepare(connection: duckdb.DuckDBPyConnection, settings: WarehouseSettings,
             date_trunc('month', coalesce(max(day), DATE '2000-01-01'))::TIMESTAMP + INTERVAL 33 DAY AS last_hour
         FROM work_day
         """,
-        [settings.zone, settings.currency],
+        [zone, currency],
     )
     connection.execute(
         """
         CREATE OR REPLACE TEMP TABLE task_month AS
-        SELECT DISTINCT strftime(local_day(u.hour, p.zone), '%Y-%m') AS month
+        SELECT month FROM changed_task
+        UNION SELECT strftime(local_day(u.started_at, p.zone), '%Y-%m')
         FROM task_usage_hour AS u, publish_parameter AS p
-        WHERE u.task_id IN (
-            SELECT t.task_id FROM task_usage_hour AS t, publish_parameter AS q
-            WHERE t.hour >= q.first_hour AND t.hour < q.last_hour
-              AND strftime(local_day(t.hour, q.zone), '%Y-%m') IN (SELECT month FROM work_month))
-        UNION SELECT month FROM work_month;
+        WHERE u.task_id IN (SELECT task_id FROM changed_task);
         CREATE OR REPLACE TEMP TABLE owned_hour AS
         SELECT l.*, o.team, o.app, o.cost_center, o.agent, o.environment
         FROM (SELECT h.*, local_day(h.hour, p.zone) AS day FROM ledger_hour AS h, publish_parameter AS p
@@ -206,7 +233,7 @@ def _replaced(connection: duckdb.DuckDBPyConnection, mart: str, everything: bool
     if everything or mart in SMALL:
         return set(_column(connection, f"SELECT DISTINCT partition FROM mart_{mart}")) | {"all"}
     if mart in DETAIL:
-        return set(_column(connection, "SELECT strftime(day, '%Y-%m-%d') FROM work_day"))
+        return set(_column(connection, "SELECT strftime(day, '%Y-%m-%d') FROM detail_day"))
     return set(_column(connection, f"SELECT month FROM {'task_month' if mart == 'task_cost' else 'work_month'}"))
 
 
@@ -232,7 +259,7 @@ def _write_part(connection: duckdb.DuckDBPyConnection, folder: Path, mart: str, 
               WHERE partition = getvariable('part')
                 AND partition_team IS NOT DISTINCT FROM CAST(getvariable('team') AS VARCHAR)
               ORDER BY ALL)
-        TO '{temporary}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)
+        TO '{str(temporary).replace("'", "''")}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)
         """
     )
     digest = hashlib.sha256(temporary.read_bytes()).hexdigest()[:32]
@@ -259,33 +286,48 @@ def _history(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Json]:
     return entries
 
 
-def _keep_revisions(
-    connection: duckdb.DuckDBPyConnection, folder: Path, before: Json, previous: str, name: str
-) -> None:
-    """Figures of days that were published and now differ, kept before they are gone from the current snapshot."""
-    months = set(_column(connection, "SELECT month FROM work_month"))
-    files = [
-        str(folder / "files" / entry["file"])
-        for entry in before["files"]
-        if entry["mart"] == "cost_day" and entry["partition"] in months
-    ]
-    if not files:
+def _finish_interrupted(connection: duckdb.DuckDBPyConnection, folder: Path, pointer: Json) -> None:
+    """A publisher that died between moving the pointer and committing left no revisions: they are made up for."""
+    name, previous = pointer["manifest"], pointer.get("previous")
+    if derived.state(connection, "published") in (name, None) or not _is_whole(folder, previous):
+        return
+    with transaction(connection):
+        _keep_revisions(connection, folder, previous, name)
+        derived.remember(connection, "published", name)
+
+
+def _keep_revisions(connection: duckdb.DuckDBPyConnection, folder: Path, previous: str, name: str) -> None:
+    """Figures of days that were published and now differ, kept before they are gone from the current snapshot.
+
+    A function of the two manifests' own files, so it can be made up for later.
+    """
+    old, new = (
+        {
+            str(folder / "files" / entry["file"]): str(entry["partition"])
+            for entry in read_manifest(folder, manifest)["files"]
+            if entry["mart"] == "cost_day"
+        }
+        for manifest in (previous, name)
+    )
+    gone, came = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
+    latest = sorted(file for file, month in old.items() if month == max(old.values()))
+    connection.execute("DELETE FROM ledger_revision WHERE manifest = ? AND previous = ?", [name, previous])
+    if not gone:
         return
     keys = "day, currency, team, provider, model, kind, basis"
-    connection.execute("DELETE FROM ledger_revision WHERE manifest = ?", [name])
+    after = f"UNION ALL SELECT {keys}, NULL, effective_nano FROM read_parquet(?)" if came else ""
     connection.execute(
         f"""
         INSERT INTO ledger_revision
         SELECT ?, ?, {keys}, nano_before, nano_after FROM (
             SELECT {keys}, CAST(sum(nano_before) AS BIGINT) AS nano_before,
                    CAST(sum(nano_after) AS BIGINT) AS nano_after
-            FROM (SELECT {keys}, effective_nano AS nano_before, NULL AS nano_after FROM read_parquet(?)
-                  UNION ALL SELECT {keys}, NULL, effective_nano FROM mart_cost_day)
+            FROM (SELECT {keys}, effective_nano AS nano_before, NULL AS nano_after FROM read_parquet(?) {after})
             GROUP BY ALL)
         WHERE nano_before IS DISTINCT FROM nano_after AND day <= (SELECT max(day) FROM read_parquet(?))
         ORDER BY ALL
         """,
-        [name, previous, files, files],
+        [name, previous, gone, *([came] if came else []), latest],
     )
 
 
@@ -303,17 +345,16 @@ def _write_pointer(folder: Path, pointer: Json) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove files that neither the current nor the previous snapshot names, once they are a day old."""
+    """Remove snapshots that were replaced more than a day ago, and files that no remaining one names."""
     pointer = read_pointer(folder)
     if pointer is None:
         return
-    kept = [name for name in (pointer.get("manifest"), pointer.get("previous")) if name]
-    named = {entry["file"] for entry in pointer["history"] if entry["file"]}
-    for name in kept:
-        if (folder / "manifests" / f"{name}.json").exists():
-            named |= {entry["file"] for entry in read_manifest(folder, name)["files"]}
-    _unlink_old(path for path in (folder / "files").iterdir() if path.name not in named)
+    kept = {pointer.get("manifest"), pointer.get("previous")}
     _unlink_old(path for path in (folder / "manifests").iterdir() if path.stem not in kept)
+    named = {entry["file"] for entry in pointer["history"]}
+    for path in (folder / "manifests").glob("[!.]*.json"):
+        named |= {entry["file"] for entry in read_manifest(folder, path.stem)["files"]}
+    _unlink_old(path for path in (folder / "files").iterdir() if path.name not in named)
 
 
 def _unlink_old(paths: Iterable[Path]) -> None:

@@ -18,6 +18,10 @@ class NothingPublished(Exception):
     """There is no snapshot to read; the message says which command makes one."""
 
 
+class SnapshotIncomplete(NothingPublished):
+    """The pointer names something that is not there; the message says what and how to mend it."""
+
+
 class Forbidden(Exception):
     """The scope does not admit what was asked for."""
 
@@ -66,9 +70,18 @@ class Snapshot:
             columns[entry["mart"]] = entry["columns"]
             if entry["file"] and scope.teams is None:
                 admitted.append(entry)
+        for entry in admitted:
+            if not (published / "files" / entry["file"]).exists():
+                raise SnapshotIncomplete(_incomplete(published, f"files/{entry['file']}"))
         for mart in (*OWNED, *WHOLE, *HISTORY):
             files = [str(published / "files" / entry["file"]) for entry in admitted if entry["mart"] == mart]
             self._view(mart, files, columns[mart])
+        # Whatever SQL comes through here, it reads the files of this scope and writes none.
+        self._connection.execute(
+            "SET allowed_paths = ?", [[str(published / "files" / entry["file"]) for entry in admitted]]
+        )
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
         days = self.sql(
             "SELECT min(day) AS first_day, max(day) AS last_day FROM "
             "(SELECT day FROM cost_day WHERE kind <> 'future' UNION ALL SELECT day FROM usage_day)"
@@ -85,7 +98,12 @@ class Snapshot:
                 f"Nothing has been published under {published} yet. Run `inferledger collect`, `attribute` and "
                 "`publish` (or `inferledger run`); `inferledger doctor` says what is missing."
             )
-        return cls(published, scope, pointer["manifest"], read_manifest(published, pointer["manifest"]), pointer)
+        name = pointer["manifest"]
+        try:
+            manifest = read_manifest(published, name)
+        except FileNotFoundError as error:
+            raise SnapshotIncomplete(_incomplete(published, f"manifests/{name}.json")) from error
+        return cls(published, scope, name, manifest, pointer)
 
     def sql(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
         """Run one query over the marts; a cursor of its own per call, so threads do not meet."""
@@ -107,3 +125,10 @@ class Snapshot:
         else:
             body = "SELECT " + ", ".join(f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in columns) + " WHERE false"
         self._connection.execute(f'CREATE VIEW "{mart}" AS {body}')
+
+
+def _incomplete(published: Path, what: str) -> str:
+    return (
+        f"The snapshot under {published} is not whole: {what} is missing. "
+        "Run `inferledger publish`: it writes everything again from the warehouse."
+    )

@@ -3,7 +3,7 @@
 import typer
 
 from inferledger import jobs
-from inferledger.console import complain, print_json, spinner
+from inferledger.console import complain, print_json, say, spinner
 from inferledger.exits import ExitCode
 from inferledger.figures import count
 from inferledger.options import AsOfOption, ConfigOption, Format, FormatOption, instant, loaded
@@ -21,8 +21,8 @@ def attribute(config: ConfigOption = None, as_of: AsOfOption = None, format_: Fo
     """
     configuration = loaded(config)
     at = instant(as_of, configuration.zone) or jobs.now_to_the_hour()
-    with spinner("attributing") as say:
-        done = jobs.attribute(configuration, at, say)
+    with spinner("attributing") as progress:
+        done = jobs.attribute(configuration, at, progress)
     if format_ is Format.JSON:
         print_json(
             {

@@ -54,7 +54,9 @@ def current(config: ConfigOption = None, format_: FormatOption = Format.TABLE) -
 
 def _standing(configuration: Configuration) -> dict[str, dict[str, str | bool | None]]:
     layout = configuration.layout
-    stands: dict[str, tuple[str, ...]] = {"evidence": (), "operations": _operations(configuration, "current")}
+    stands: dict[str, tuple[str, ...]] = {"evidence": (), "operations": ()}
+    if configuration.operations.url or layout.operations.exists():
+        stands["operations"] = _operations(configuration, "current")
     if layout.warehouse.exists():
         with locked(layout, "db current", configuration.engine):
             stands["evidence"] = migrations.current("evidence", evidence.url(layout))

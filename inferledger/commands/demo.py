@@ -13,9 +13,7 @@ from typing import Annotated
 
 import typer
 
-import demo as demo_room
 from delivery.channels import Channel, open_channels
-from demo import organisation
 from inferledger import config as configurations
 from inferledger import jobs, options, summary_text
 from inferledger import summary as figures
@@ -52,6 +50,8 @@ def demo(
     Needs no cloud and no account. The files are in the formats that AWS and LiteLLM write. A second time, it goes on
     from what is there.
     """
+    from demo import organisation  # every other command starts faster without it
+
     began = time.monotonic()
     as_of = _write(data, days, scale, seed)
     configuration = configurations.load(data / configurations.FILE_NAME)
@@ -95,6 +95,8 @@ def _step(what: str) -> Iterator[list[str]]:
 
 def _write(folder: Path, days: int, scale: float, seed: int) -> datetime:
     """The company's files; those of the same company are kept. Its present: the instant at which the company is."""
+    from demo import organisation
+
     stamp = f"days={days} scale={scale} seed={seed} {_version()}"
     if (folder / STAMP).exists() and (folder / STAMP).read_text() == stamp:
         out().print(f"[green]✓[/] the company is in {folder} already")
@@ -119,6 +121,8 @@ def _write(folder: Path, days: int, scale: float, seed: int) -> datetime:
 
 def _version() -> str:
     """Changes when the way the company is made up changes."""
+    import demo as demo_room
+
     digest = hashlib.sha256()
     for path in sorted(Path(demo_room.__path__[0]).iterdir()):
         if path.is_file():
@@ -137,12 +141,12 @@ def _ledger(configuration: Configuration, as_of: datetime, what: str) -> None:
         )
     complain([str(finding) for finding in collected.findings])
     with _step("attributed") as said:
-        with spinner("attributing") as say:
-            attributed = jobs.attribute(configuration, as_of, say)
+        with spinner("attributing") as progress:
+            attributed = jobs.attribute(configuration, as_of, progress)
         said.append(f"{count(attributed.hours)} hours worked on, {count(attributed.events)} calls")
     with _step("published") as said:
-        with spinner("publishing") as say:
-            published = jobs.publish(configuration, say)
+        with spinner("publishing") as progress:
+            published = jobs.publish(configuration, progress)
         said.append(f"snapshot {published.manifest[:8]}")
 
 

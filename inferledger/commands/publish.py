@@ -3,7 +3,7 @@
 import typer
 
 from inferledger import jobs
-from inferledger.console import print_json, spinner
+from inferledger.console import print_json, say, spinner
 from inferledger.figures import count
 from inferledger.options import ConfigOption, Format, FormatOption, loaded
 
@@ -19,8 +19,8 @@ def publish(config: ConfigOption = None, format_: FormatOption = Format.TABLE) -
     If a control does not hold, the last snapshot stays (exit code 1).
     """
     configuration = loaded(config)
-    with spinner("publishing") as say:
-        done = jobs.publish(configuration, say)
+    with spinner("publishing") as progress:
+        done = jobs.publish(configuration, progress)
     if format_ is Format.JSON:
         print_json(
             {

@@ -27,7 +27,8 @@ def run(
     """
     configuration = loaded(config)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s", force=True)
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    # It warns whenever a job is due again while it still waits for its turn, which is as it should be.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     daemon = Daemon(configuration)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -59,12 +59,15 @@ def test_the_same_rows_in_every_format(house: House, tmp_path: Path, kind: str) 
     report = house.collect(source(tmp_path / "log", kind))
     assert report.ok, report.findings
     assert house.rows(
-        "SELECT record_id, event_key, started_at, ended_at, provider, model, status, service_tier, uncached_input_tokens, "
+        "SELECT record_id, event_key, started_at, ended_at, provider, model, status, service_tier, "
+        "uncached_input_tokens, "
         "cache_read_tokens, cache_write_5m_tokens, output_tokens, semantics, source_trust FROM usage_record ORDER BY 1"
     ) == [
-        ("a", "s:log:a", datetime(2026, 11, 2, 10), datetime(2026, 11, 2, 10), "openai", "gpt-4o", "success", "standard",
+        ("a", "s:log:a", datetime(2026, 11, 2, 10), datetime(2026, 11, 2, 10), "openai", "gpt-4o", "success",
+         "standard",
          100, 40, 0, 7, "generic:disjoint", 20),
-        ("b", "s:log:b", datetime(2026, 11, 2, 11), datetime(2026, 11, 2, 11), "openai", "gpt-4o", "success", "standard",
+        ("b", "s:log:b", datetime(2026, 11, 2, 11), datetime(2026, 11, 2, 11), "openai", "gpt-4o", "success",
+         "standard",
          200, 0, 0, 9, "generic:disjoint", 20),
     ]  # fmt: skip
     assert house.rows("SELECT claims FROM claim_set ORDER BY 1") == [({"key_alias": "app"},), ({"key_alias": "web"},)]
@@ -90,7 +93,8 @@ def test_inclusive_counts_are_taken_apart(house: House, tmp_path: Path) -> None:
     del columns["uncached_input_tokens"]
     house.collect(source(tmp_path / "log", "parquet", columns=columns, semantics="inclusive"))
     assert house.rows(
-        "SELECT uncached_input_tokens, cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens FROM usage_record "
+        "SELECT uncached_input_tokens, cache_read_tokens, cache_write_5m_tokens, "
+        "cache_write_1h_tokens FROM usage_record "
         "ORDER BY record_id"
     ) == [(50, 40, 0, 10), (190, 0, 0, 10)]
 
@@ -106,7 +110,8 @@ def test_every_column_can_be_mapped(house: House, tmp_path: Path) -> None:
     write(tmp_path / "log" / "a.parquet", ROWS[:1])
     columns = {
         **COLUMNS,
-        "provider_response_id": "'resp-1'", "operation_id": "'op'", "attempt": "1", "parent_id": "'p'", "session_id": "'s'",
+        "provider_response_id": "'resp-1'", "operation_id": "'op'", "attempt": "1", "parent_id": "'p'",
+        "session_id": "'s'",
         "task_id": "'t'", "agent": "'coder'", "parent_agent": "'planner'", "task_outcome": "'merged'", "user_id": "'u'",
         "ended_at": "TIMESTAMP '2026-11-02 10:00:09'", "first_token_at": "TIMESTAMPTZ '2026-11-02 12:00:01+02:00'",
         "account_id": "'1'", "region_id": "'eu-west-1'", "scope": "'global'", "route": "'r'", "service_tier": "'Batch'",
@@ -115,7 +120,8 @@ def test_every_column_can_be_mapped(house: House, tmp_path: Path) -> None:
     }  # fmt: skip
     house.collect(source(tmp_path / "log", "parquet", columns=columns))
     assert house.row(
-        "SELECT event_key, operation_id, attempt, parent_id, session_id, task_id, agent, parent_agent, task_outcome, user_id, "
+        "SELECT event_key, operation_id, attempt, parent_id, session_id, task_id, agent, parent_agent, "
+        "task_outcome, user_id, "
         "ended_at, first_token_at, account_id, region_id, scope, route, service_tier, stream, status, error_kind, "
         "finish_reason, provider_cost_usd, output_tokens FROM usage_record"
     ) == (
@@ -326,7 +332,8 @@ def test_the_claude_code_example_meets_the_samples_known_numbers(house: House) -
     assert report.ok, report.findings
     assert house.row("SELECT count(*), count(DISTINCT task_id) FROM usage_record") == (46_218, 692)
     assert house.row(
-        "SELECT sum(uncached_input_tokens + cache_read_tokens + cache_write_5m_tokens), sum(output_tokens) FROM usage_record"
+        "SELECT sum(uncached_input_tokens + cache_read_tokens + cache_write_5m_tokens), "
+        "sum(output_tokens) FROM usage_record"
     ) == (5_467_403_989, 20_339_420)
     assert house.row("SELECT rows_read, rows_filtered, rows_rejected FROM load WHERE source = 'claude-code'") == (
         49_334, 3_116, 0,

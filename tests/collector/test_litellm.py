@@ -50,7 +50,8 @@ def test_a_call_in_full(house: House, tmp_path: Path) -> None:
     house.collect(gateway(tmp_path / "log", claims={"tags": ["app"]}))
 
     assert house.row(
-        "SELECT source, source_trust, record_id, event_key, provider_response_id, operation_id, attempt, user_id, started_at, "
+        "SELECT source, source_trust, record_id, event_key, provider_response_id, operation_id, attempt, "
+        "user_id, started_at, "
         "first_token_at, ended_at, model_raw, account_id, region_id, route, service_tier, error_kind FROM usage_record"
     ) == (
         "gateway", 10, "chatcmpl-1", "r:aws.bedrock:chatcmpl-1", "chatcmpl-1", "call-1", 1, "u-1",
@@ -62,7 +63,8 @@ def test_a_call_in_full(house: House, tmp_path: Path) -> None:
         {"prompt_tokens": "1200", "completion_tokens": "80", "total_tokens": "1280"},
     )
     assert house.rows("SELECT * FROM touched_hour") == [(datetime(2026, 11, 2, 10), "usage")]
-    assert house.row("SELECT rows_read, rows_loaded, rows_rejected, rows_filtered, sums['output_tokens'] FROM load") == (
+    assert house.row("SELECT rows_read, rows_loaded, rows_rejected, rows_filtered, "
+    "sums['output_tokens'] FROM load") == (
         1, 1, 0, 0, "80",
     )  # fmt: skip
 
@@ -76,7 +78,8 @@ def test_a_call_in_full(house: House, tmp_path: Path) -> None:
         (usage(1000, 50, read=900, written=60), (40, 900, 60, 0, 50), "litellm:inclusive+5m_assumed"),
         (usage(1000, 50, read=900, written=60, written_1h=20), (40, 900, 40, 20, 50), "litellm:inclusive"),
         ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 27,
-          "completion_tokens_details": {"reasoning_tokens": 12}}, (10, 0, 0, 0, 17), "litellm:inclusive+reasoning_added"),
+          "completion_tokens_details": {"reasoning_tokens": 12}}, (10, 0, 0, 0, 17),
+         "litellm:inclusive+reasoning_added"),
     ],
 )  # fmt: skip
 def test_token_classes_are_disjoint(
@@ -115,7 +118,8 @@ def test_attempts_that_share_an_id_are_records_of_their_own(house: House, tmp_pa
     lines(tmp_path / "log" / "a.jsonl", [first, second, third])
     house.collect(gateway(tmp_path / "log"))
     assert house.rows(
-        "SELECT operation_id, status, error_kind, left(event_key, 10), output_tokens FROM usage_record ORDER BY started_at"
+        "SELECT operation_id, status, error_kind, left(event_key, 10), "
+        "output_tokens FROM usage_record ORDER BY started_at"
     ) == [
         ("call-1", "failure", "RateLimitError", "s:gateway:", None),
         ("call-1", "timeout", "Timeout", "s:gateway:", None),
@@ -145,7 +149,8 @@ def test_an_unknown_cost_is_not_zero(
 def test_an_answer_from_the_gateways_own_cache_used_no_provider(house: House, tmp_path: Path) -> None:
     lines(tmp_path / "log" / "a.jsonl", [payload(cache_hit=True, id="chatcmpl-1_cache_hit1796.5")])
     house.collect(gateway(tmp_path / "log"))
-    assert house.row(f"SELECT {TOKENS}, semantics, raw_counts['prompt_tokens'], left(event_key, 10) FROM usage_record") == (
+    assert house.row(f"SELECT {TOKENS}, semantics, raw_counts['prompt_tokens'], left(event_key, "
+    "10) FROM usage_record") == (
         0, 0, 0, 0, 0, "litellm:answered_from_cache", "1200", "s:gateway:",
     )  # fmt: skip
 

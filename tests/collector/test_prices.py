@@ -4,16 +4,24 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import pytest
 from genai_prices import Usage
 from genai_prices.data import providers
 from pydantic import ValidationError
 
+from collector.queries import HERE
 from collector.settings import CollectorSettings
 from tests.collector.conftest import House
 from tests.collector.writing import lines, payload
 
-OTEL = {"anthropic": "anthropic", "openai": "openai", "aws": "aws.bedrock", "google": "gcp.gemini", "deepseek": "deepseek"}
+OTEL = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "aws": "aws.bedrock",
+    "google": "gcp.gemini",
+    "deepseek": "deepseek",
+}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +33,9 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 
 def price(house: House, where: str) -> dict[str, Decimal]:
-    return dict(house.rows(f"SELECT token_class, per_mtok FROM price WHERE {where} AND valid_to > TIMESTAMP '2026-12-01'"))
+    return dict(
+        house.rows(f"SELECT token_class, per_mtok FROM price WHERE {where} AND valid_to > TIMESTAMP '2026-12-01'")
+    )
 
 
 def test_a_price_per_class(catalogue: House) -> None:
@@ -49,7 +59,8 @@ def test_bedrock_prices_by_scope(catalogue: House) -> None:
 
 def test_a_bedrock_model_without_scopes_has_one_price_for_all(catalogue: House) -> None:
     rows = catalogue.rows(
-        "SELECT scope, per_mtok FROM price WHERE provider = 'aws.bedrock' AND model = 'nova-pro' AND token_class = 'output'"
+        "SELECT scope, "
+        "per_mtok FROM price WHERE provider = 'aws.bedrock' AND model = 'nova-pro' AND token_class = 'output'"
     )
     assert rows == [(None, Decimal("3.2"))]
 
@@ -57,7 +68,8 @@ def test_a_bedrock_model_without_scopes_has_one_price_for_all(catalogue: House) 
 def test_long_context_tiers_are_rows_of_their_own(catalogue: House) -> None:
     rows = catalogue.rows(
         "SELECT token_class, from_input_tokens, per_mtok FROM price WHERE provider = 'anthropic' "
-        "AND model = 'claude-sonnet-4-5' AND service_tier = 'standard' AND token_class IN ('cache_read', 'output') ORDER BY ALL"
+        "AND model = 'claude-sonnet-4-5' AND service_tier = 'standard' AND token_class IN ('cache_read', "
+        "'output') ORDER BY ALL"
     )
     assert rows == [
         ("cache_read", 0, Decimal("0.3")),
@@ -97,7 +109,9 @@ def test_batch_prices_are_a_service_tier(catalogue: House) -> None:
 def test_a_name_is_one_that_the_catalogue_states_and_never_a_part_of_another(catalogue: House) -> None:
     reasons = {row[0] for row in catalogue.rows("SELECT DISTINCT split_part(match_reason, ' ', 1) FROM price")}
     assert reasons <= {"id", "equals", "starts_with", "contains"}
-    assert catalogue.rows("SELECT * FROM price WHERE model IN ('gpt-5.4-min', 'claude-opus-4-99', 'gpt', 'claude')") == []
+    assert (
+        catalogue.rows("SELECT * FROM price WHERE model IN ('gpt-5.4-min', 'claude-opus-4-99', 'gpt', 'claude')") == []
+    )
     mini, whole = (
         price(catalogue, f"provider = 'openai' AND model = '{name}' AND service_tier = 'standard'")["output"]
         for name in ("gpt-5.4-mini", "gpt-5.4")
@@ -113,8 +127,9 @@ def test_a_provider_that_says_it_sells_at_anothers_prices_has_them_with_that_rea
 
 
 def test_no_two_rows_are_in_force_for_one_thing_at_once(catalogue: House) -> None:
-    assert catalogue.rows(
-        """
+    assert (
+        catalogue.rows(
+            """
         SELECT a.provider, a.model FROM price AS a JOIN price AS b
             ON a.provider = b.provider AND a.model = b.model AND a.scope IS NOT DISTINCT FROM b.scope
             AND a.service_tier = b.service_tier AND a.token_class = b.token_class
@@ -123,10 +138,16 @@ def test_no_two_rows_are_in_force_for_one_thing_at_once(catalogue: House) -> Non
             AND (a.valid_from, a.per_mtok, a.valid_to) < (b.valid_from, b.per_mtok, b.valid_to)
             AND a.valid_from < b.valid_to AND b.valid_from < a.valid_to
         """
-    ) == []
+        )
+        == []
+    )
 
 
-INSTANTS = [datetime(2025, 1, 1, 20, tzinfo=UTC), datetime(2026, 7, 1, 20, tzinfo=UTC), datetime(2026, 11, 20, 20, tzinfo=UTC)]
+INSTANTS = [
+    datetime(2025, 1, 1, 20, tzinfo=UTC),
+    datetime(2026, 7, 1, 20, tzinfo=UTC),
+    datetime(2026, 11, 20, 20, tzinfo=UTC),
+]
 
 
 @pytest.mark.parametrize("provider", sorted(OTEL))
@@ -134,46 +155,45 @@ INSTANTS = [datetime(2025, 1, 1, 20, tzinfo=UTC), datetime(2026, 7, 1, 20, tzinf
 def test_rows_price_a_call_as_the_package_itself_does(catalogue: House, provider: str, prompt: int) -> None:
     """Every text model of a provider at three instants, by its id; fresh input and output tokens."""
     found = next(each for each in providers if each.id == provider)
-    wrong = []
+    names = slugs([model.id for model in found.models])
+    rows = catalogue.rows(
+        "SELECT model, scope, token_class, from_input_tokens, per_mtok, valid_from, valid_to FROM price "
+        "WHERE provider = ? AND service_tier = 'standard' AND day_start_second IS NULL AND match_reason = 'id' "
+        "AND token_class IN ('uncached_input', 'output') AND from_input_tokens < ? ORDER BY from_input_tokens",
+        [OTEL[provider], prompt],
+    )
+    priced, wrong = 0, []
     for model in found.models:
+        scope = model.id.split(".", 1)[0]
+        scopes = {None, scope if scope in ("regional", "global") else None}
         for at in INSTANTS:
             prices = model.get_prices(at)
             if any(getattr(prices, key, None) is None for key in ("input_mtok", "output_mtok")):
                 continue
-            expected = model.calc_price(
-                Usage(input_tokens=prompt, output_tokens=1000), found, genai_request_timestamp=at
-            ).total_price
-            scopes = "('regional')" if model.id.startswith("regional.") else "('global')"
-            rows = catalogue.rows(
-                f"""
-                SELECT DISTINCT token_class, from_input_tokens, per_mtok FROM price
-                WHERE provider = ? AND model = (SELECT DISTINCT model FROM price WHERE provider = ? AND match_reason = 'id'
-                    AND model = ?) AND (scope IS NULL OR scope IN {scopes})
-                AND service_tier = 'standard' AND valid_from <= ? AND valid_to > ? AND day_start_second IS NULL
-                AND from_input_tokens < ? AND token_class IN ('uncached_input', 'output')
-                ORDER BY token_class, from_input_tokens
-                """,
-                [OTEL[provider], OTEL[provider], slug(catalogue, model.id), at.replace(tzinfo=None),
-                 at.replace(tzinfo=None), prompt],
-            )  # fmt: skip
-            if not rows:
-                continue  # another entry has this name as its id
-            last = {row[0]: row[2] for row in rows}
+            usage = Usage(input_tokens=prompt, output_tokens=1000)
+            expected = model.calc_price(usage, found, genai_request_timestamp=at).total_price
+            when = at.replace(tzinfo=None)
+            last = {
+                row[2]: row[4]
+                for row in rows
+                if row[0] == names[model.id] and row[1] in scopes and row[5] <= when < row[6]
+            }
+            if not last:
+                continue  # another entry of the catalogue has this name as its id
+            priced += 1
             actual = (last["uncached_input"] * prompt + last["output"] * 1000) / 1_000_000
             if actual != expected:
                 wrong.append((model.id, at, actual, expected))
     assert not wrong
+    assert priced >= 20
 
 
-def slug(house: House, name: str) -> str:
-    import duckdb
-
-    from collector.queries import HERE
-
+def slugs(names: list[str]) -> dict[str, str]:
     with duckdb.connect() as connection:
         connection.execute((HERE / "model_name.sql").read_text())
-        row = connection.execute("SELECT model_slug(?)", [name]).fetchone()
-    return str(row[0]) if row else ""
+        return dict(
+            connection.execute("SELECT n, model_slug(n) FROM (SELECT unnest(?::VARCHAR[]) AS n)", [names]).fetchall()
+        )
 
 
 def contract(**more: Any) -> dict[str, Any]:
@@ -191,7 +211,8 @@ def test_a_contract_price_with_a_tier(house: House) -> None:
     above = {"input_tokens": 200_000, "input": 6}
     collected(house, prices=contract(above=above, scope="geo", to=date(2027, 1, 1), currency="EUR"))
     assert house.rows(
-        "SELECT book, model, scope, token_class, from_input_tokens, per_mtok, currency, CAST(valid_to AS DATE) FROM price "
+        "SELECT book, model, scope, token_class, from_input_tokens, per_mtok, currency, "
+        "CAST(valid_to AS DATE) FROM price "
         "ORDER BY token_class, from_input_tokens"
     ) == [
         ("contract", "claude-sonnet-4-5", "geo", "output", 0, Decimal(15), "EUR", date(2027, 1, 1)),
@@ -208,7 +229,9 @@ def test_a_class_that_the_contract_leaves_out_has_no_price(house: House) -> None
 
 def test_prices_stay_exact(house: House) -> None:
     collected(house, prices=contract(input="0.123456789012345678"))
-    assert house.row("SELECT per_mtok FROM price WHERE token_class = 'uncached_input'") == (Decimal("0.123456789012345678"),)
+    assert house.row("SELECT per_mtok FROM price WHERE token_class = 'uncached_input'") == (
+        Decimal("0.123456789012345678"),
+    )
 
 
 def test_the_same_configuration_again_changes_nothing(house: House) -> None:
@@ -256,7 +279,9 @@ def test_exchange_rates(house: House) -> None:
 
 
 def test_configured_aliases_win_and_lead_to_the_last_name(house: House) -> None:
-    collected(house, models={"aliases": {"NovaUltra2": "amazon.nova-ultra-2-v1:0", "NovaPro": "my-nova", "x": "NovaLite"}})
+    collected(
+        house, models={"aliases": {"NovaUltra2": "amazon.nova-ultra-2-v1:0", "NovaPro": "my-nova", "x": "NovaLite"}}
+    )
     assert dict(house.rows("SELECT alias, model FROM model_alias WHERE alias IN ('novaultra2', 'novapro', 'x')")) == {
         "novaultra2": "nova-ultra-2",
         "novapro": "my-nova",

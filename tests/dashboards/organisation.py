@@ -19,7 +19,10 @@ AS_OF = "2026-10-29 00:00"
 SETTINGS = WarehouseSettings.model_validate(
     {
         "owners": [
-            {"when": {"key_alias": "search-*"}, "set": {"team": "search", "app": "answers", "environment": "production"}},
+            {
+                "when": {"key_alias": "search-*"},
+                "set": {"team": "search", "app": "answers", "environment": "production"},
+            },
             {
                 "when": {"key_alias": "support-*"},
                 "set": {"team": "support", "app": "helpdesk", "environment": "staging", "agent": "solver"},
@@ -41,21 +44,22 @@ CALLS = """
 """
 
 USAGE = f"""
-INSERT INTO usage_record (load_id, source, source_trust, record_id, event_key, record_digest, operation_id, task_id, agent,
-    task_outcome, user_id, started_at, first_token_at, ended_at, provider, model_raw, model, account_id, region_id, scope,
-    service_tier, stream, status, uncached_input_tokens, cache_read_tokens, cache_write_5m_tokens, output_tokens,
-    claim_set_id, semantics)
+INSERT INTO usage_record (load_id, source, source_trust, record_id, event_key, record_digest, operation_id, task_id,
+    agent, task_outcome, user_id, started_at, first_token_at, ended_at, provider, model_raw, model, account_id,
+    region_id, scope, service_tier, stream, status, uncached_input_tokens, cache_read_tokens, cache_write_5m_tokens,
+    output_tokens, claim_set_id, semantics)
 SELECT 'usage', 'gateway', 10, id, 's:gateway:' || id, id,
     CASE WHEN alias = 'search-1' THEN 'search-' || day_number ELSE id END,
     CASE WHEN alias = 'support-1' THEN 'task-' || day_number END,
     CASE WHEN alias = 'support-1' THEN 'solver' END,
     CASE WHEN alias = 'support-1' THEN CASE day_number % 3 WHEN 0 THEN 'merged' WHEN 1 THEN 'failed' END END,
     'user-' || day_number % 4, began, began + INTERVAL 1 SECOND, began + INTERVAL 8 SECOND, 'aws.bedrock', model, model,
-    '111122223333', 'us-east-1', 'regional', 'standard', TRUE, 'success', input * times, cached * times, written * times,
-    output * times, 'key_alias=' || alias, 'test'
+    '111122223333', 'us-east-1', 'regional', 'standard', TRUE, 'success', input * times, cached * times,
+    written * times, output * times, 'key_alias=' || alias, 'test'
 FROM (
-    SELECT *, 'call-' || row_number() OVER (ORDER BY day_number, shape) AS id,
-        TIMESTAMP '{FIRST_DAY}' + day_number * INTERVAL 1 DAY + hour * INTERVAL 1 HOUR + shape * INTERVAL 1 MINUTE AS began,
+    SELECT *, 'logged-' || row_number() OVER (ORDER BY day_number, shape) AS id,
+        TIMESTAMP '{FIRST_DAY}' + day_number * INTERVAL 1 DAY + hour * INTERVAL 1 HOUR
+            + shape * INTERVAL 1 MINUTE AS began,
         CASE WHEN alias = 'search-1' AND day_number >= {DAYS // 2} THEN 2 ELSE 1 END AS times
     FROM (SELECT *, row_number() OVER () AS shape FROM (VALUES {CALLS})
               AS c(alias, model, hour, input, cached, written, output)),
@@ -68,7 +72,8 @@ INSERT INTO usage_record (load_id, source, source_trust, record_id, event_key, r
     started_at, ended_at, provider, model, account_id, region_id, scope, service_tier, status, uncached_input_tokens,
     output_tokens, claim_set_id, semantics)
 SELECT 'usage', 'gateway', 10, 'runaway-' || n, 's:gateway:runaway-' || n, 'runaway-' || n, 'task-runaway', 'solver',
-    'user-0', TIMESTAMP '2026-10-20 20:00' + n * INTERVAL 1 MINUTE, TIMESTAMP '2026-10-20 20:00:30' + n * INTERVAL 1 MINUTE,
+    'user-0', TIMESTAMP '2026-10-20 20:00' + n * INTERVAL 1 MINUTE,
+    TIMESTAMP '2026-10-20 20:00:30' + n * INTERVAL 1 MINUTE,
     'aws.bedrock', 'claude', '111122223333', 'us-east-1', 'regional', 'standard', 'success', 2000000, 10000,
     'key_alias=support-1', 'test'
 FROM range(40) AS r(n)
@@ -80,9 +85,9 @@ INSERT INTO billing_line (load_id, export_name, billing_period, line_digest, pro
     sub_account_id, billing_currency, region_id, billing_period_start, billing_period_end, charge_period_start,
     charge_period_end, charge_category, service_name, billed_cost, effective_cost, list_cost, x_charge_family, x_model,
     x_token_class, x_tokens, x_scope, x_service_tier)
-SELECT 'bill', 'export', '2026-10', md5(concat_ws('|', hour, model, class)), 'aws', '999988887777', '111122223333', 'USD',
-    'us-east-1', TIMESTAMP '2026-10-01', TIMESTAMP '2026-11-01', hour, hour + INTERVAL 1 HOUR, 'Usage', 'Amazon Bedrock',
-    cost, cost, cost, 'model_api', model, class, tokens, 'regional', 'standard'
+SELECT 'bill', 'export', '2026-10', md5(concat_ws('|', hour, model, class)), 'aws', '999988887777', '111122223333',
+    'USD', 'us-east-1', TIMESTAMP '2026-10-01', TIMESTAMP '2026-11-01', hour, hour + INTERVAL 1 HOUR, 'Usage',
+    'Amazon Bedrock', cost, cost, cost, 'model_api', model, class, tokens, 'regional', 'standard'
 FROM (
     SELECT hour, model, class, CAST(tokens * factor AS BIGINT) AS tokens,
         CAST(tokens * factor * per_mtok / 1000000 AS DECIMAL(38, 18)) AS cost
@@ -106,9 +111,9 @@ DELIVERIES = """
 INSERT INTO bill_version
 SELECT 'bill', 'export', '2026-10', v.delivery, TIMESTAMP '2026-10-27' + v.delivery * INTERVAL 1 DAY, 'd' || v.delivery,
     charge_period_start::DATE, service_name, 'USD', count(*),
-    sum(billed_cost) + any_value(CASE WHEN v.delivery = 1 AND charge_period_start::DATE = DATE '2026-10-03' THEN 212.4 ELSE 0 END),
-    sum(effective_cost) + any_value(CASE WHEN v.delivery = 1 AND charge_period_start::DATE = DATE '2026-10-03' THEN 212.4 ELSE 0 END)
-FROM billing_line, (VALUES (1), (2)) AS v(delivery) WHERE x_token_class IS NOT NULL
+    sum(billed_cost) + any_value(CASE WHEN charge_period_start::DATE = DATE '2026-10-03' THEN v.surplus ELSE 0 END),
+    sum(effective_cost) + any_value(CASE WHEN charge_period_start::DATE = DATE '2026-10-03' THEN v.surplus ELSE 0 END)
+FROM billing_line, (VALUES (1, 212.4), (2, 0.0)) AS v(delivery, surplus) WHERE x_token_class IS NOT NULL
 GROUP BY v.delivery, charge_period_start::DATE, service_name
 """
 
@@ -138,9 +143,7 @@ def build(data: Path) -> World:
 
 def _usage(connection: duckdb.DuckDBPyConnection) -> None:
     for alias in ("search-1", "support-1", "stray"):
-        connection.execute(
-            "INSERT INTO claim_set VALUES (?, MAP {'key_alias': ?})", [f"key_alias={alias}", alias]
-        )
+        connection.execute("INSERT INTO claim_set VALUES (?, MAP {'key_alias': ?})", [f"key_alias={alias}", alias])
     connection.execute(USAGE)
     connection.execute(RUNAWAY)
 
@@ -150,7 +153,8 @@ def _loads(connection: duckdb.DuckDBPyConnection) -> None:
         """
         INSERT INTO load (load_id, source, kind, identity, rows_read, rows_loaded, rows_rejected, rows_filtered,
             first_at, last_at, loaded_at) VALUES
-            ('usage', 'gateway', 'usage', 'a', 155, 153, 2, 0, '2026-10-01 09:01', '2026-10-28 12:00', '2026-10-29 00:05'),
+            ('usage', 'gateway', 'usage', 'a', 155, 153, 2, 0, '2026-10-01 09:01', '2026-10-28 12:00',
+             '2026-10-29 00:05'),
             ('bill', 'aws-bill', 'billing', 'b', 200, 200, 0, 0, '2026-10-01', '2026-10-28', '2026-10-29 00:06');
         INSERT INTO rejected_row VALUES
             ('usage', 'gateway', 'gateway/2026-10-03.jsonl', 7, 'malformed_json', 'ends inside a string', 'x'),

@@ -5,6 +5,7 @@ import shutil
 from datetime import date
 from decimal import Decimal
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -59,9 +60,9 @@ def test_every_page_opens_and_says_what_its_figures_rest_on(app: Open, page: str
 
 def test_the_headline_shows_the_measures_of_the_period(app: Open, snapshot: Snapshot):
     shown = figures(app())
-    names = ["inference_cost_usd", "fully_loaded_cost_usd", "cost_per_mtok_usd", "cost_per_request_usd", "cost_per_task_usd",
-             "total_tokens", "requests", "cache_hit_ratio", "cache_saving_usd", "ownerless_share", "unattributed_share",
-             "unpriced_tokens"]  # fmt: skip
+    names = ["inference_cost_usd", "fully_loaded_cost_usd", "cost_per_mtok_usd", "cost_per_request_usd",
+             "cost_per_task_usd", "total_tokens", "requests", "cache_hit_ratio", "cache_saving_usd", "ownerless_share",
+             "unattributed_share", "unpriced_tokens"]  # fmt: skip
     row = measures.table(snapshot, names, where=LAST_14).to_pylist()[0]
     assert list(shown.values()) == [words.of_measure(name, row[name]) for name in names]
     assert shown["Inference cost"] == money(row["inference_cost_usd"])
@@ -164,9 +165,10 @@ def test_users_of_the_chosen_team(app: Open, snapshot: Snapshot):
     users = test.dataframe[-1].value
     where = Filters(first_day=date(2026, 10, 15), last_day=date(2026, 10, 28), team=("search",))
     rows = measures.table(snapshot, ["user_cost_usd"], ["user_id"], where).to_pylist()
-    assert dict(zip(users["user_id"], users["user_cost_usd"], strict=True)) == pytest.approx(
-        {row["user_id"]: float(row["user_cost_usd"]) for row in rows if row["user_id"]}
-    )
+    shown = dict(zip(users["user_id"], users["user_cost_usd"], strict=True))
+    # Without a user and without a price: who it was and what it cost is unknown.
+    assert pd.isna(shown.pop("unknown"))
+    assert shown == pytest.approx({row["user_id"]: float(row["user_cost_usd"]) for row in rows if row["user_id"]})
 
 
 def test_tasks_show_the_runaway_first_and_what_an_accepted_outcome_costs(app: Open):
@@ -178,8 +180,8 @@ def test_tasks_show_the_runaway_first_and_what_an_accepted_outcome_costs(app: Op
     assert agents["agent"].tolist() == ["solver"]
     shown = figures(test)
     assert shown["Agent tasks"] == "15"
-    # 246 and fourteen tasks of 1.0275 each, over four that were merged.
-    assert shown["Per accepted"] == words.unit_money((246 + 14 * 1.0275) / 4)
+    # 246 and fourteen tasks of 1.0275 each, over five that were merged.
+    assert shown["Per accepted"] == words.unit_money((246 + 14 * 1.0275) / 5)
 
 
 def test_the_books_balance_to_the_last_decimal(app: Open, snapshot: Snapshot):
@@ -194,7 +196,10 @@ def test_the_books_balance_to_the_last_decimal(app: Open, snapshot: Snapshot):
 
 def test_a_restatement_is_a_sentence(app: Open):
     test = turn_to(app(), "reconciliation")
-    assert "Charges of 3 October for Amazon Bedrock fell by **$212.40** in delivery 2 of the bill of October 2026" in text(test)
+    assert (
+        "Charges of 3 October for Amazon Bedrock fell by **$212.40** in delivery 2 of the bill of October 2026"
+        in text(test)
+    )
 
 
 def test_bill_against_log_by_class(app: Open):
@@ -224,6 +229,10 @@ def test_a_restricted_reader_sees_their_own_figures(app: Open, search_only: Snap
     where = Filters(first_day=date(2026, 10, 15), last_day=date(2026, 10, 28), team=("search",))
     assert own == measures.table(snapshot, ["inference_cost_usd"], where=where).to_pylist()[0]["inference_cost_usd"]
     assert shown["Inference cost"] == money(own)
+
+
+def test_a_team_without_agent_tasks_has_none_and_not_an_unknown_cost(app: Open):
+    assert figures(app(team=["search"]))["Per agent task"] == "none"
 
 
 def test_a_cached_answer_never_crosses_scopes(app: Open):
@@ -284,7 +293,9 @@ def test_a_held_publication_is_said_above_the_last_good_figures(app: Open, publi
 
 
 def test_a_first_publication_that_is_held_says_so(app: Open, tmp_path):
-    (tmp_path / "current.json").write_text(json.dumps({"held": ["events = requests at 2026-10-01 10:00"], "held_count": 1}))
+    (tmp_path / "current.json").write_text(
+        json.dumps({"held": ["events = requests at 2026-10-01 10:00"], "held_count": 1})
+    )
     test = app(tmp_path)
     assert not test.exception
     assert "events = requests" in test.error[0].value

@@ -1,8 +1,10 @@
 """A command line to call, a hand-made ledger to read, and a small company with a log and no bill."""
 
 import json
+import logging
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +71,20 @@ class Cli:
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
-    """The command line, in an empty folder and without anything from the environment."""
+def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Cli]:
+    """The command line, in an empty folder and without anything from the environment; leaves the process as it was."""
     monkeypatch.delenv("INFERLEDGER_CONFIG", raising=False)
     monkeypatch.setenv("COLUMNS", "100")
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    return Cli()
+    root, numbers = logging.getLogger(), (signal.SIGTERM, signal.SIGINT)
+    handlers, level, signals = root.handlers[:], root.level, [signal.getsignal(number) for number in numbers]
+    yield Cli()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for number, handler in zip(numbers, signals, strict=True):
+        signal.signal(number, handler)
 
 
 def fill(world: World) -> None:

@@ -82,6 +82,8 @@ def test_a_split_by_any_dimension(filled, cli):
     rows = {(row["day"], row["team"]): row["effective_cost"] for row in facts["breakdown"]["rows"]}
     assert rows["2026-10-01", "search"] == "0.060000000"
     assert sum(map(Decimal, rows.values())) == Decimal("12.445")
+    tasks = cli.json("summary", "--by", "task_id")["breakdown"]["rows"]
+    assert {row["task_id"]: row["task_cost"] for row in tasks}["t-1"] == "0.060000000"
     result = cli("summary", "--by", "colour")
     assert result.exit_code == 2
     assert "does not know colour; it can be split by day, week, month" in result.output

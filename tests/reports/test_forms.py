@@ -249,3 +249,11 @@ def multiply(snapshot, mart, **names):
         f"CREATE TABLE many_{mart} AS SELECT m.* REPLACE ({renamed}) FROM {mart} AS m, range(500) AS r(n)"
     )
     connection.execute(f"CREATE OR REPLACE VIEW {mart} AS FROM many_{mart}")
+
+
+def test_a_figure_that_misses_tokens_of_unknown_cost_is_at_least(report, world):
+    assert "at least $" in report.subject
+    assert "at least $" in report.text
+    world.call("2026-10-09 10:10", {"key_alias": "search"}, output=100)
+    world.line("2026-10-09 10:00", "10", token_class="output", tokens=100)
+    assert "at least" not in build(world.snapshot(), ReportSettings(name="daily-cost"), DAY).html

@@ -31,7 +31,7 @@ INPUTS = {
     "71_task_hour": ["api_posting"],
     "72_user_hour": ["api_posting"],
     "73_match_hour": ["bucket_match", "api_posting"],
-    "80_overlay_scope": ["bill_line", "scope_service", "scope_account", "period_usage"],
+    "80_overlay_scope": ["bill_line", "api_service", "scope_service", "scope_account", "period_usage"],
     "81_overlay_day": ["overlay_scope", "hour_calendar", "run_parameter"],
     "82_ledger_overlay": ["overlay_day", "day_usage"],
     "90_claim_owner": ["claim_set_key", "claim_value", "owner_period", "owner_rule", "owner_condition", "owner_value"],

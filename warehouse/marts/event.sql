@@ -1,5 +1,5 @@
 -- Single calls, for `explain`: ids, counts and times; no text exists anywhere to show. Partition: the local day.
--- inputs: usage_event, claim_owner, work_day, publish_parameter
+-- inputs: usage_event, claim_owner, detail_day, publish_parameter
 SELECT
     strftime(u.day, '%Y-%m-%d') AS partition, o.team AS partition_team,
     u.day, u.hour, u.event_key, u.source, u.record_id, u.operation_id, u.task_id, u.agent, u.user_id,
@@ -11,6 +11,6 @@ FROM (
     FROM usage_event AS e, publish_parameter AS p
     WHERE e.hour >= p.first_hour AND e.hour < p.last_hour
 ) AS u
-SEMI JOIN work_day AS w ON w.day = u.day
+SEMI JOIN detail_day AS w ON w.day = u.day
 LEFT JOIN claim_owner AS o
     ON o.claim_set_id = u.claim_set_id AND o.valid_from <= u.day AND u.day < o.valid_to

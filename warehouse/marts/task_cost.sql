@@ -1,5 +1,5 @@
 -- Agent tasks for life: one row a task, in the partition of the month it started in.
--- inputs: task_usage_hour, task_hour, claim_owner, task_month (months touched by any task at hand), publish_parameter
+-- inputs: task_usage_hour, task_hour, claim_owner, task_month (months in which a task at hand began), publish_parameter
 -- rule:   a task belongs to the owner of most of its requests (claim set id decides a tie); whether it is still open
 --         is a question of as_of, answered by the reader.
 WITH touched AS (

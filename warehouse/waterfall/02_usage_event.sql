@@ -2,7 +2,7 @@
 -- grain:   event_key
 -- inputs:  work_record (every record of the operations at hand), model_name
 -- rule:    a total order of trust: the source first, then the largest output count (a transcript repeats a call
---          while it grows), then the latest end; the digest decides what is still equal.
+--          while it grows), then the latest end; the digest decides what is still equal. An empty text is no text.
 -- control: one row per distinct event_key.
 WITH event AS (
     SELECT
@@ -10,14 +10,14 @@ WITH event AS (
         e.source AS source,
         e.record_id AS record_id,
         e.record_count AS record_count,
-        e.operation_id AS operation_id,
+        nullif(e.operation_id, '') AS operation_id,
         e.attempt AS attempt,
         e.session_id AS session_id,
-        e.task_id AS task_id,
+        nullif(e.task_id, '') AS task_id,
         e.agent AS agent,
         e.parent_agent AS parent_agent,
         e.task_outcome AS task_outcome,
-        e.user_id AS user_id,
+        nullif(e.user_id, '') AS user_id,
         e.started_at AS started_at,
         e.first_token_at AS first_token_at,
         e.ended_at AS ended_at,
@@ -25,10 +25,10 @@ WITH event AS (
         CAST(date_trunc('hour', e.ended_at) AS TIMESTAMP)
             + CASE WHEN extract(minute FROM e.ended_at) >= 30 THEN INTERVAL 30 MINUTE ELSE INTERVAL 0 MINUTE END AS slot,
         e.provider AS provider,
-        coalesce(n.model, e.model, 'unknown') AS model,
-        e.account_id AS account_id,
-        e.region_id AS region_id,
-        e.scope AS scope,
+        coalesce(n.model, nullif(e.model, ''), 'unknown') AS model,
+        nullif(e.account_id, '') AS account_id,
+        nullif(e.region_id, '') AS region_id,
+        nullif(e.scope, '') AS scope,
         e.route AS route,
         e.service_tier AS service_tier,
         e.status AS status,

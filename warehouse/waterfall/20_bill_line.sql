@@ -34,8 +34,8 @@ FROM (
         CASE WHEN l.provider_name = 'aws' AND l.x_charge_family = 'model_api' THEN 'aws.bedrock'
              ELSE l.provider_name END AS provider,
         l.billing_account_id AS payer_id,
-        coalesce(l.sub_account_id, l.billing_account_id) AS account_id,
-        l.region_id AS region_id, l.service_name AS service_name, l.charge_category AS charge_category,
+        coalesce(nullif(l.sub_account_id, ''), l.billing_account_id) AS account_id,
+        nullif(l.region_id, '') AS region_id, l.service_name AS service_name, l.charge_category AS charge_category,
         CASE
             WHEN l.x_charge_family IN ('support', 'tax') THEN 'support_tax'
             WHEN l.x_charge_family IN ('credit', 'discount', 'commitment', 'model_api') THEN l.x_charge_family
@@ -43,7 +43,7 @@ FROM (
             ELSE 'out_of_scope'
         END AS line_class,
         CASE WHEN l.charge_period_start >= p.as_of THEN 1 ELSE 0 END AS is_future,
-        coalesce(n.model, l.x_model) AS model,
+        coalesce(n.model, nullif(l.x_model, '')) AS model,
         l.x_token_class AS token_class, l.x_tokens AS tokens,
         coalesce(l.x_service_tier, 'standard') AS service_tier,
         coalesce(l.x_scope, 'regional') AS scope,
@@ -54,5 +54,5 @@ FROM (
     CROSS JOIN run_parameter AS p
     LEFT JOIN model_name AS n ON n.alias = l.x_model
     LEFT JOIN scope_service AS s ON s.name = l.service_name
-    LEFT JOIN scope_account AS a ON a.account_id = coalesce(l.sub_account_id, l.billing_account_id)
+    LEFT JOIN scope_account AS a ON a.account_id = coalesce(nullif(l.sub_account_id, ''), l.billing_account_id)
 ) AS c

@@ -3,8 +3,8 @@
 -- inputs:  bill_line
 -- control: sum of bill_tokens = sum of tokens of lines on the token route (before corrections are floored at 0).
 SELECT
-    md5(concat_ws('|', l.provider, l.account_id, coalesce(l.region_id, '-'), coalesce(l.model, '-'), l.token_class,
-        l.service_tier, l.scope, l.context_tier,
+    md5(concat_ws('|', key_part(l.provider), key_part(l.account_id), key_part(l.region_id), key_part(l.model),
+        key_part(l.token_class), key_part(l.service_tier), key_part(l.scope), key_part(l.context_tier),
         CAST(l.charge_period_start AS VARCHAR), CAST(l.charge_period_end AS VARCHAR))) AS bucket_id,
     l.provider AS provider, l.account_id AS account_id, l.region_id AS region_id, l.model AS model,
     l.token_class AS token_class, l.service_tier AS service_tier, l.scope AS scope, l.context_tier AS context_tier,

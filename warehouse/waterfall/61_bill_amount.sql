@@ -11,8 +11,8 @@ SELECT
     ) AS amount_rank
 FROM (
     SELECT
-        md5(concat_ws('|', l.provider, l.account_id, coalesce(l.region_id, '-'), coalesce(l.model, '-'),
-            l.token_class, l.service_tier, l.scope, l.context_tier,
+        md5(concat_ws('|', key_part(l.provider), key_part(l.account_id), key_part(l.region_id), key_part(l.model),
+            key_part(l.token_class), key_part(l.service_tier), key_part(l.scope), key_part(l.context_tier),
             CAST(l.charge_period_start AS VARCHAR), CAST(l.charge_period_end AS VARCHAR))) AS bucket_id,
         l.billing_period AS billing_period, l.currency AS currency, l.status AS status,
         l.service_name AS service_name,

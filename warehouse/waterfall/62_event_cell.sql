@@ -3,7 +3,7 @@
 -- inputs:  event_class, bill_bucket, bucket_hour (bill buckets by the hours of their charge period), run_parameter
 -- rule:    a bill that does not tell in-region from geo, or long context from base, for a model in an hour has one
 --          bucket for both; one that does is taken at its word, even where a class is missing. The narrowest charge
---          period wins.
+--          period wins. A provider without regions names none on either side.
 -- control: sum of tokens = sum of tokens of event_class.
 WITH cell AS (
     SELECT
@@ -53,7 +53,7 @@ resolved AS (
     FROM wanted AS w
     INNER JOIN offered AS o
         ON o.hour = w.hour AND o.provider = w.provider AND o.account_id = w.account_id
-        AND o.region_id = w.region_id AND o.model = w.model AND o.service_tier = w.service_tier
+        AND coalesce(o.region_id, '') = coalesce(w.region_id, '') AND o.model = w.model AND o.service_tier = w.service_tier
         AND (o.scope = w.scope OR (o.scope <> 'global' AND w.scope <> 'global'))
 ),
 narrowest AS (
@@ -76,7 +76,7 @@ choice AS (
     FROM resolved AS r
     INNER JOIN narrowest AS n
         ON n.choice = 1 AND n.hour = r.hour AND n.provider = r.provider AND n.account_id = r.account_id
-        AND n.region_id = r.region_id AND n.model = r.model AND n.service_tier = r.service_tier
+        AND coalesce(n.region_id, '') = coalesce(r.region_id, '') AND n.model = r.model AND n.service_tier = r.service_tier
         AND n.scope = r.bill_scope
     WHERE r.choice = 1
 ),
@@ -88,12 +88,13 @@ placed AS (
     FROM cell AS c
     LEFT JOIN resolved AS r
         ON r.choice = 1 AND r.hour = c.hour AND r.provider = c.provider AND r.account_id = c.account_id
-        AND r.region_id = c.region_id AND r.model = c.model AND r.service_tier = c.service_tier
+        AND coalesce(r.region_id, '') = coalesce(c.region_id, '') AND r.model = c.model AND r.service_tier = c.service_tier
         AND r.scope = c.scope
 )
 SELECT
-    coalesce(h.bucket_id, md5(concat_ws('|', c.provider, coalesce(c.account_id, '-'), coalesce(c.region_id, '-'),
-        c.model, c.token_class, c.service_tier, c.scope, c.context_tier, CAST(c.hour AS VARCHAR), 'own')))
+    coalesce(h.bucket_id, md5(concat_ws('|', key_part(c.provider), key_part(c.account_id), key_part(c.region_id),
+        key_part(c.model), key_part(c.token_class), key_part(c.service_tier), key_part(c.scope),
+        key_part(c.context_tier), CAST(c.hour AS VARCHAR), 'own')))
         AS bucket_id,
     CASE WHEN h.bucket_id IS NULL THEN 0 ELSE 1 END AS is_billed,
     c.hour AS hour, c.provider AS provider, c.account_id AS account_id, c.region_id AS region_id,
@@ -102,6 +103,7 @@ SELECT
     c.currency AS currency, c.tokens AS tokens, c.unpriced_tokens AS unpriced_tokens, c.pico AS pico
 FROM placed AS c
 LEFT JOIN choice AS h
-    ON h.hour = c.hour AND h.provider = c.provider AND h.account_id = c.account_id AND h.region_id = c.region_id
+    ON h.hour = c.hour AND h.provider = c.provider AND h.account_id = c.account_id
+    AND coalesce(h.region_id, '') = coalesce(c.region_id, '')
     AND h.model = c.model AND h.token_class = c.token_class AND h.service_tier = c.service_tier
     AND h.scope = c.scope AND h.context_tier = c.bill_context_tier

@@ -1,5 +1,6 @@
 -- Step 6g: the money of each bucket to those who used it.
--- grain:   bucket x amount x hour x claim set x task x user, and one row per bucket for what no call explains
+-- grain:   bucket x amount x hour x claim set x task x user x currency of its price (NULL: no price), and one row per
+--          bucket for what no call explains
 -- inputs:  bucket_match, bill_amount, event_cell, run_parameter
 -- rule:    billed    share() of the bill's own amount; weights are tokens, the unexplained rest is a weight too;
 --                    a bucket without any token is unattributed, with the reason
@@ -10,9 +11,9 @@ WITH weight AS (
         c.bucket_id AS bucket_id, c.hour AS hour, c.claim_set_id AS claim_set_id, c.task_id AS task_id,
         c.user_id AS user_id, CAST(sum(c.tokens) AS BIGINT) AS tokens,
         CAST(sum(c.unpriced_tokens) AS BIGINT) AS unpriced_tokens, CAST(sum(c.pico) AS BIGINT) AS pico,
-        max(c.currency) AS currency, 0 AS is_rest
+        c.currency AS currency, 0 AS is_rest
     FROM event_cell AS c
-    GROUP BY c.bucket_id, c.hour, c.claim_set_id, c.task_id, c.user_id
+    GROUP BY c.bucket_id, c.hour, c.claim_set_id, c.task_id, c.user_id, c.currency
     UNION ALL
     SELECT
         m.bucket_id AS bucket_id, m.charge_hour AS hour, CAST(NULL AS VARCHAR) AS claim_set_id,
@@ -29,7 +30,8 @@ running AS (
         w.currency AS currency, w.is_rest AS is_rest,
         CAST(sum(w.tokens) OVER (
             PARTITION BY w.bucket_id
-            ORDER BY w.is_rest, w.hour, coalesce(w.claim_set_id, ''), coalesce(w.task_id, ''), coalesce(w.user_id, '')
+            ORDER BY w.is_rest, w.hour, coalesce(w.claim_set_id, ''), coalesce(w.task_id, ''), coalesce(w.user_id, ''),
+                coalesce(w.currency, '')
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS BIGINT) AS upto,
         CAST(sum(w.tokens) OVER (PARTITION BY w.bucket_id) AS BIGINT) AS total

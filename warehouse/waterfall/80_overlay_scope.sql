@@ -2,14 +2,12 @@
 -- grain:   billing period x currency x payer x account x service x class x charge category x status x charge period
 --          x part (in, out)
 -- inputs:  bill_line (overlay lines of the billing periods at hand), scope_service, scope_account,
+--          api_service (services that sold a model API on any bill: a month's credit may come without usage),
 --          period_usage (billing period x currency x payer x service x class: usage nanos from ledger_hour)
 -- rule:    a line on a model API's own service, or on a service or account configured as in scope, is in; support is
 --          shared by usage cost (in scope : all) of the same bill; everything else is out.
 -- control: sum of nanos = sum of nanos of lines on the overlay route.
-WITH api_service AS (
-    SELECT DISTINCT u.service_name AS service_name FROM period_usage AS u WHERE u.line_class = 'model_api'
-),
-usage_weight AS (
+WITH usage_weight AS (
     SELECT
         u.billing_period AS billing_period, u.currency AS currency, u.payer_id AS payer_id,
         CAST(sum(CASE WHEN u.line_class IN ('model_api', 'in_scope_other') AND u.effective_nano > 0
