@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboards.filters import View
 from warehouse.publish import read_pointer
-from warehouse.snapshot import NothingPublished, Scope, Snapshot
+from warehouse.snapshot import NothingPublished, Scope, Snapshot, SnapshotIncomplete
 
 DESK = "desk"
 
@@ -44,6 +44,8 @@ def open_snapshot(published: Path, scope: Scope) -> Snapshot:
         # The pointer names the manifest and what hangs beside it: holds, deliveries, rejected rows.
         version = hashlib.sha256(json.dumps(pointer, sort_keys=True).encode()).hexdigest()
         return _snapshot(published, version, scope)
+    except SnapshotIncomplete as error:
+        raise Unreadable(str(error)) from error
     except NothingPublished:
         raise
     except Exception as error:

@@ -1,5 +1,6 @@
 """Exit codes, and the one place that turns what a person can mend into a message and a code."""
 
+import errno
 from enum import IntEnum
 
 import duckdb
@@ -7,9 +8,14 @@ from sqlalchemy.exc import OperationalError
 
 from collector.source import CollectError
 from inferledger.yaml_file import ConfigError
+from warehouse.attribution import EvidenceRefused
 from warehouse.engine import WarehouseBusy
 from warehouse.measures import UnknownMeasure
+from warehouse.publish import NothingAttributed
 from warehouse.snapshot import Forbidden, NothingPublished
+
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
 class ExitCode(IntEnum):
@@ -31,7 +37,7 @@ MEANING: dict[ExitCode, str] = {
     ExitCode.FINDINGS: "done, and there is something a person should look at: it is printed with what to do",
     ExitCode.USAGE: "the command line or the configuration is wrong; nothing was done",
     ExitCode.NOTHING_PUBLISHED: "there is no published snapshot to read yet",
-    ExitCode.UNREACHABLE: "a source, the operations database or a file refused or could not be reached",
+    ExitCode.UNREACHABLE: "a source, its evidence, the operations database or a file was refused or could not be reached",
     ExitCode.BUSY: "another job holds the warehouse and did not end in time",
     ExitCode.NOT_UPGRADED: "a database is older than this version; `inferledger db upgrade` brings it up",
     ExitCode.DEFECT: "a defect of InferLedger; a log file in the data folder has the details",
@@ -84,8 +90,10 @@ _CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (UsageError, ExitCode.USAGE),
     (UnknownMeasure, ExitCode.USAGE),
     (NothingPublished, ExitCode.NOTHING_PUBLISHED),
+    (NothingAttributed, ExitCode.NOTHING_PUBLISHED),
     (Forbidden, ExitCode.UNREACHABLE),
     (CollectError, ExitCode.UNREACHABLE),
+    (EvidenceRefused, ExitCode.UNREACHABLE),
     (OperationsUnreachable, ExitCode.UNREACHABLE),
     (OperationalError, ExitCode.UNREACHABLE),
     (PermissionError, ExitCode.UNREACHABLE),
@@ -107,6 +115,17 @@ def explained(error: BaseException) -> tuple[ExitCode, str] | None:
         return (
             ExitCode.UNREACHABLE,
             "The engine ran out of memory. Raise engine.memory_limit, or make room on the disk.",
+        )
+    if isinstance(error, duckdb.IOException):
+        said = (str(error).splitlines() or ["no answer"])[0]
+        return (
+            ExitCode.UNREACHABLE,
+            f"The engine could not read or write a file: {said}. Check the data folder and its disk.",
+        )
+    if isinstance(error, OSError) and error.errno in DISK:
+        return (
+            ExitCode.UNREACHABLE,
+            f"{error.filename or 'The disk'}: {error.strerror}. Make room, or point `data` elsewhere.",
         )
     for kind, code in _CODES:
         if isinstance(error, kind):

@@ -22,12 +22,12 @@ from inferledger.config import Configuration
 from inferledger.exits import ControlsFailed, UsageError
 from reports.run import ReportRun
 from reports.run import run as run_report
-from warehouse import attribution, derived, measures
+from warehouse import attribution, measures
 from warehouse import publish as publisher
 from warehouse.attribution import AttributionReport
 from warehouse.engine import writing
 from warehouse.publish import Publication
-from warehouse.snapshot import NothingPublished, Scope, Snapshot
+from warehouse.snapshot import Scope, Snapshot
 
 Say = Callable[[str], None]
 
@@ -115,12 +115,10 @@ def attribute(configuration: Configuration, as_of: datetime | None = None, progr
 def publish(configuration: Configuration, progress: Say = silent) -> Publication:
     """Make the ledger visible to readers, and keep a record of it.
 
-    Raises NothingPublished before the first attribution, ControlsFailed when the books do not balance.
+    Raises NothingAttributed before the first attribution, ControlsFailed when the books do not balance.
     """
     evidence.prepare(configuration, "publish")
     with writing(configuration.layout, "publish", configuration.engine) as connection:
-        if not derived.exists(connection, "ledger_hour"):
-            raise NothingPublished("Nothing has been attributed yet. Run `inferledger attribute` first.")
         done = publisher.publish(connection, configuration.layout, configuration, progress)
     if done.held:
         raise ControlsFailed(done.held)

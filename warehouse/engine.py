@@ -79,6 +79,7 @@ def configure(connection: duckdb.DuckDBPyConnection, settings: EngineSettings, t
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET autoinstall_known_extensions = false")
+    connection.execute("SET enable_progress_bar = false")
     connection.execute(f"SET memory_limit = '{settings.memory_limit}'")
     connection.execute("SET temp_directory = '" + str(temp).replace("'", "''") + "'")
     if settings.threads is not None:

@@ -69,13 +69,17 @@ COMPONENTS: dict[str, Component] = {
     "future": Component("cost_day", "effective_nano", "kind = 'future'", money=True),
     "shared": Component("cost_day", "effective_nano", "kind = 'shared'", money=True),
     "credit": Component("cost_day", "effective_nano", "kind = 'credit'", money=True),
-    "cost_tokens": Component("cost_day", "tokens", USAGE),
+    "cost_tokens": Component("cost_day", "tokens", f"{USAGE} AND effective_nano IS NOT NULL"),
     "bill_tokens": Component("cost_day", "tokens", "kind IN ('usage', 'unattributed') AND basis = 'billed'"),
     "unattributed_tokens": Component("cost_day", "tokens", "kind = 'unattributed'"),
     "output_cost": Component("cost_day", "effective_nano", f"{USAGE} AND token_class = 'output'", money=True),
-    "output_cost_tokens": Component("cost_day", "tokens", f"{USAGE} AND token_class = 'output'"),
+    "output_cost_tokens": Component(
+        "cost_day", "tokens", f"{USAGE} AND token_class = 'output' AND effective_nano IS NOT NULL"
+    ),
     "input_cost": Component("cost_day", "effective_nano", f"{USAGE} AND token_class <> 'output'", money=True),
-    "input_cost_tokens": Component("cost_day", "tokens", f"{USAGE} AND token_class <> 'output'"),
+    "input_cost_tokens": Component(
+        "cost_day", "tokens", f"{USAGE} AND token_class <> 'output' AND effective_nano IS NOT NULL"
+    ),
     "cache_write_cost": Component(
         "cost_day", "effective_nano", f"{USAGE} AND token_class LIKE 'cache_write%'", money=True
     ),
@@ -159,7 +163,7 @@ MEASURES: dict[str, Measure] = {
         "usage",
         "cost_tokens",
         1_000_000,
-        "usage cost, billed and estimated / tokens of all classes",
+        "usage cost, billed and estimated / tokens of all classes whose cost is known",
     ),
     "cost_per_mtok_input_usd": Measure(
         "per million input", "usd_per_mtok", "input_cost", "input_cost_tokens", 1_000_000, "all input classes"

@@ -235,7 +235,7 @@ FROM fresh_record AS fresh
 JOIN staged_record AS staged ON staged.rowid = fresh.staged_row
 LEFT JOIN (SELECT model_raw, model_slug(model_raw) AS model FROM (SELECT DISTINCT model_raw FROM staged_record)) AS spelt
     ON spelt.model_raw = staged.model_raw
-ORDER BY staged.started_at, staged.record_id, fresh.record_digest;
+ORDER BY staged.started_at;
 
 -- :reject
 -- grain: one refused line; the object it came from by the side list of joined files

@@ -306,6 +306,15 @@ def test_a_damaged_snapshot_is_a_message_with_the_remedy(app: Open, published, t
     next((folder / "files").glob("cost_day-*")).unlink()
     test = app(folder)
     assert not test.exception
+    assert "inferledger publish" in test.error[0].value
+
+
+def test_a_file_that_is_no_parquet_is_a_message_with_the_remedy(app: Open, published, tmp_path):
+    folder = shutil.copytree(published, tmp_path / "published")
+    for file in (folder / "files").glob("cost_day-*"):
+        file.write_bytes(b"half a file")
+    test = app(folder)
+    assert not test.exception
     assert "cannot be read" in test.error[0].value
     assert "inferledger publish" in test.error[0].value
 

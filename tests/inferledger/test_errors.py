@@ -15,8 +15,10 @@ from inferledger.defects import description
 from inferledger.exits import ControlsFailed, ExitCode, NotUpgraded, OperationsUnreachable, Stopped, explained
 from inferledger.yaml_file import ConfigError
 from tests.needs import ROOT
+from warehouse.attribution import EvidenceRefused
 from warehouse.engine import Layout, WarehouseBusy, locked
 from warehouse.measures import UnknownMeasure
+from warehouse.publish import NothingAttributed
 from warehouse.snapshot import Forbidden, NothingPublished
 
 
@@ -28,6 +30,10 @@ from warehouse.snapshot import Forbidden, NothingPublished
         (NothingPublished("x"), ExitCode.NOTHING_PUBLISHED),
         (CollectError("a", "b", "c"), ExitCode.UNREACHABLE),
         (Forbidden("x"), ExitCode.UNREACHABLE),
+        (NothingAttributed("x"), ExitCode.NOTHING_PUBLISHED),
+        (EvidenceRefused("x"), ExitCode.UNREACHABLE),
+        (OSError(28, "No space left on device", "/data/x"), ExitCode.UNREACHABLE),
+        (duckdb.IOException("IO Error: no such file"), ExitCode.UNREACHABLE),
         (OperationalError("select", {}, Exception("no route")), ExitCode.UNREACHABLE),
         (OperationsUnreachable("postgresql://h/d", OperationalError("s", {}, Exception("no"))), ExitCode.UNREACHABLE),
         (PermissionError(13, "Permission denied", "/data"), ExitCode.UNREACHABLE),

@@ -234,3 +234,11 @@ def test_geo_calls_meet_a_bill_that_says_regional_only_if_it_does_not_say_geo(wo
         ("key_alias=search-1", 1_100_000_000),
         ("key_alias=support-1", 1_000_000_000),
     ]
+
+
+def test_a_unit_cost_divides_known_cost_by_the_tokens_it_bought(world):
+    world.price(output="15")
+    world.call("2026-10-01 10:10", {"key_alias": "search-1"}, output=1_000_000)
+    world.call("2026-10-01 10:10", {"key_alias": "search-1"}, output=3_000_000, model="brand-new")
+    row = measures.table(world.snapshot(), ["cost_per_mtok_usd", "total_tokens", "unknown_cost_tokens"]).to_pylist()[0]
+    assert row == {"cost_per_mtok_usd": 15.0, "total_tokens": 4_000_000, "unknown_cost_tokens": 3_000_000}
