@@ -15,7 +15,7 @@ demo: $(VENV)/.runtime-installed ## Make the demo organisation, run the whole wa
 	$(VENV)/bin/inferledger demo $(ARGS)
 
 test: $(VENV)/.dev-installed ## Run the tests
-	$(VENV)/bin/pytest $(ARGS)
+	$(VENV)/bin/pytest -n 2 --dist loadfile $(ARGS)
 
 lint: $(VENV)/.dev-installed ## Check style, formatting and types
 	$(VENV)/bin/ruff check

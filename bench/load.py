@@ -98,7 +98,7 @@ def baseline(files: Path, database: Path) -> dict[str, float]:
         statements = {
             "gateway": f"CREATE TABLE usage AS SELECT * FROM read_json('{files}/gateway/**/*.json*', "
             f"format = 'newline_delimited', columns = {shape})",
-            "bill": f"CREATE TABLE bill AS SELECT * FROM read_parquet('{files}/cur/**/data/**/*.parquet', "
+            "bill": f"CREATE TABLE bill AS SELECT * FROM read_parquet('{files}/cur/**/*.parquet', "
             "union_by_name = true)",
         }
         for source, statement in statements.items():

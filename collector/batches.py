@@ -40,4 +40,10 @@ def _batch(part: list[StoredObject]) -> Batch:
         digest.update(f"{each.key}\0{each.version}\n".encode())
     first, last = part[0].key, part[-1].key
     detail = first if len(part) == 1 else f"{len(part):,} objects, {first} to {last}"
-    return Batch(identity=f"objects:{digest.hexdigest()}", detail=detail, order=first, objects=tuple(part))
+    return Batch(
+        identity=f"objects:{digest.hexdigest()}",
+        detail=detail,
+        order=first,
+        objects=tuple(part),
+        size=sum(map(raw_size, part)),
+    )

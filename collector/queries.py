@@ -11,6 +11,9 @@ HERE = Path(__file__).parent
 WRONG_SQL = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.SyntaxException)
 """Errors of our own SQL, never of a file; they are not turned into findings."""
 
+NOT_THE_FILE = (*WRONG_SQL, duckdb.OutOfMemoryException, duckdb.InterruptException)
+"""Errors that say nothing about the file that was being read."""
+
 
 @cache
 def queries(path: str) -> dict[str, str]:

@@ -15,15 +15,14 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from collector.prices.book import price_sources
 from collector.queries import HERE, WRONG_SQL
 from collector.registry import kinds
 from collector.settings import CollectorSettings
 from collector.source import Batch, CollectError, Fetched, LoadResult, Moment, Source, StoredObject
-from collector.spool import raw_size
-from warehouse.engine import Layout, transaction, writing
+from warehouse.engine import Layout, WarehouseBusy, transaction, writing
 from warehouse.settings import AttributionSettings, EngineSettings
 
 GROUP_BYTES = 1024 * 1024 * 1024
@@ -172,8 +171,9 @@ def collect(
             f"no source is called {', '.join(sorted(unknown))}; there are {', '.join(each.name for each in sources)}"
         )
     layout.data.mkdir(parents=True, exist_ok=True)
-    with FileLock(layout.data / "collect.lock"):
+    with _alone(layout, run.engine.lock_wait_seconds):
         try:
+            _empty(layout.spool)  # a run that was killed may have left something
             for source in sources:
                 if only is None or source.name in only:
                     _collect(run, source)
@@ -210,12 +210,11 @@ def _groups(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
     group: list[Batch] = []
     size = 0
     for batch in batches:
-        bytes_ = sum(map(raw_size, batch.objects))
-        if group and size + bytes_ > GROUP_BYTES:
+        if group and size + batch.size > GROUP_BYTES:
             yield group
             group, size = [], 0
         group.append(batch)
-        size += bytes_
+        size += batch.size
     if group:
         yield group
 
@@ -249,8 +248,6 @@ def _load(run: _Run, source: Source, fetched: Fetched, connection: duckdb.DuckDB
             _record(connection, source, batch, name, result)
     except CollectError as error:
         run.findings.append(Finding(source.name, error.what, error.where, error.remedy))
-    except WRONG_SQL:
-        raise
     except duckdb.OutOfMemoryException:
         run.findings.append(
             Finding(
@@ -260,6 +257,8 @@ def _load(run: _Run, source: Source, fetched: Fetched, connection: duckdb.DuckDB
                 "Raise engine.memory_limit, or free disk for the engine's temporary files",
             )
         )
+    except WRONG_SQL:
+        raise
     except duckdb.Error as error:
         # The engine's own message may quote a file, and a file may hold a prompt.
         run.findings.append(
@@ -312,6 +311,22 @@ def _record(connection: duckdb.DuckDBPyConnection, source: Source, batch: Batch,
             [source.name, name],
         )
         connection.unregister("listing")
+
+
+@contextmanager
+def _alone(layout: Layout, wait_seconds: float) -> Iterator[None]:
+    """One collection at a time: they share the spool. Not the warehouse's lock, which others may take meanwhile."""
+    lock = FileLock(layout.data / "collect.lock")
+    try:
+        lock.acquire(timeout=wait_seconds, poll_interval=0.05)
+    except Timeout:
+        raise WarehouseBusy(
+            f"another collection into {layout.data} is going on. Wait for it to end, or raise engine.lock_wait_seconds."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager

@@ -81,6 +81,7 @@ class Batch:
     detail    what a person recognises
     order     batches of one source are loaded in this order
     objects   the objects it consists of; they are skipped in later runs
+    size      bytes it takes on disk while it is loaded, roughly
     plan      what the source itself wants to remember between discover, fetch and load
     """
 
@@ -88,6 +89,7 @@ class Batch:
     detail: str
     order: str = ""
     objects: tuple[StoredObject, ...] = ()
+    size: int = 0
     plan: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -5,7 +5,7 @@ import streamlit as st
 from dashboards import access, filters, parts, session, words
 from dashboards.session import Desk, Unreadable
 from dashboards.settings import Misconfigured, from_environment
-from warehouse.snapshot import NothingPublished
+from warehouse.snapshot import NothingPublished, Snapshot
 
 PAGES = (
     ("overview", "Overview", ":material/monitoring:"),
@@ -46,6 +46,7 @@ def main() -> None:
     except Unreadable as error:
         st.error(words.plain(str(error)), icon=":material/error:")
         return
+    st.sidebar.markdown(f"**{words.plain(words.name(settings.title))}**")
     view = filters.sidebar(snapshot)
     _foot(snapshot)
     session.lay_out(Desk(snapshot, view))
@@ -56,7 +57,7 @@ def main() -> None:
 def _nothing_yet(title: str, remedy: str, held: tuple[str, ...]) -> None:
     st.title(title)
     if held:
-        listed = "".join(f"\n- {words.plain(name)}" for name in held[:5])
+        listed = "".join(f"\n- {words.plain(words.name(name))}" for name in held[:5])
         st.error(
             f"**The first figures are held back, as a control does not hold.**{listed}\n\n"
             "`inferledger doctor` says what to do.",
@@ -66,7 +67,7 @@ def _nothing_yet(title: str, remedy: str, held: tuple[str, ...]) -> None:
     st.caption("`inferledger demo` fills an example organisation. This page looks again each time it is loaded.")
 
 
-def _foot(snapshot: session.Snapshot) -> None:
+def _foot(snapshot: Snapshot) -> None:
     seen = (
         "the whole organisation" if snapshot.scope.teams is None else "only " + ", ".join(sorted(snapshot.scope.teams))
     )

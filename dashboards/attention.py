@@ -86,7 +86,7 @@ def _unpriced(snapshot: Snapshot, view: View) -> list[Matter]:
     found = []
     for row in frame.head(3).itertuples():
         unknown = row.unknown_cost_tokens
-        text = f"**{row.model}** has no price in the price book: {words.tokens(row.unpriced_tokens)} tokens"
+        text = f"**{words.name(row.model)}** has no price in the price book: {words.tokens(row.unpriced_tokens)} tokens"
         text += (
             f", of which {words.tokens(unknown)} are not billed yet and cost an unknown amount."
             if unknown
@@ -105,7 +105,7 @@ def _drift(snapshot: Snapshot, view: View) -> list[Matter]:
         worth = row.usage_cost_usd - row.usage_cost_usd / (1 + row.drift)
         if abs(worth) < 1:
             continue
-        text = f"**{row.model}** is billed {words.share(abs(row.drift))} {direction} the price book"
+        text = f"**{words.name(row.model)}** is billed {words.share(abs(row.drift))} {direction} the price book"
         text += f", {words.money(abs(worth), snapshot.currency)} in this period."
         found.append(Matter(text, "models", worth))
     return found
@@ -177,10 +177,10 @@ def _sources(snapshot: Snapshot) -> list[Matter]:
     refused = bill_queries.rejected(snapshot)
     if not refused.empty:
         reasons = ", ".join(sorted(set(refused["reason"].str.replace("_", " "))))
+        names = words.name(", ".join(sorted(set(refused["source"]))))
         found.append(
             Matter(
-                f"{words.count(refused['rows'].sum())} rows of {', '.join(sorted(set(refused['source'])))} were "
-                f"refused ({reasons}).",
+                f"{words.count(refused['rows'].sum())} rows of {names} were refused ({words.name(reasons)}).",
                 "reconciliation",
             )
         )
@@ -190,7 +190,10 @@ def _sources(snapshot: Snapshot) -> list[Matter]:
         late = snapshot.as_of.replace(tzinfo=None) - row.last_at.to_pydatetime()
         if late.total_seconds() > LATE_HOURS * 3600:
             found.append(
-                Matter(f"**{row.source}** ends {words.age(late)} before the snapshot's as-of.", "reconciliation")
+                Matter(
+                    f"**{words.name(row.source)}** ends {words.age(late)} before the snapshot's as-of.",
+                    "reconciliation",
+                )
             )
     for row in queries.other_currencies(snapshot):
         found.append(

@@ -62,7 +62,7 @@ def heading(snapshot: Snapshot, view: View, title: str) -> None:
     st.title(title)
     st.caption(words.plain(f"**{view.period}** · {basis(snapshot, view)}"))
     chosen = [
-        f"{DIMENSIONS.get(name, name)}: {', '.join(value or NOBODY for value in values)}"
+        f"{DIMENSIONS.get(name, name)}: {', '.join(words.name(value or NOBODY) for value in values)}"
         for name, values in view.filters.chosen().items()
     ]
     if chosen:
@@ -85,17 +85,19 @@ def basis(snapshot: Snapshot, view: View) -> str:
 
 
 def as_of(snapshot: Snapshot) -> str:
-    """The instant the snapshot speaks of, and how long ago that was."""
+    """The instant the snapshot speaks of, and how long ago that was; in orange once that is long."""
     local = snapshot.as_of.astimezone(ZoneInfo(snapshot.zone))
     old = datetime.now(UTC) - snapshot.as_of
-    ago = f", {words.age(old)} ago" if old.total_seconds() > 0 else ""
-    return f"{words.instant(local)}{ago}"
+    if old.total_seconds() <= 0:
+        return words.instant(local)
+    ago = f"{words.age(old)} ago"
+    return f"{words.instant(local)}, {f':orange[{ago}]' if old.total_seconds() > STALE_HOURS * 3600 else ago}"
 
 
 def banner(snapshot: Snapshot) -> None:
     """Say so when a control fails and the last good snapshot is shown."""
     if snapshot.held:
-        listed = "".join(f"\n- {words.plain(name)}" for name in snapshot.held[:5])
+        listed = "".join(f"\n- {words.plain(words.name(name))}" for name in snapshot.held[:5])
         more = f"\n- and {len(snapshot.held) - 5} more" if len(snapshot.held) > 5 else ""
         st.error(
             f"**A control does not hold, so newer figures are held back.** These are the last ones that balanced, "

@@ -241,8 +241,8 @@ def sentence(row: Row, currency: str) -> str:
     day = row["charge_day"]
     moved = f"{'rose' if amount > 0 else 'fell'} by **{words.money(abs(amount), currency)}**{which}"
     return (
-        f"Charges of {day.day} {day:%B} for {row['service_name']} {moved} in delivery {row['delivery']} of the bill of "
-        f"{words.month(row['billing_period'])} ({row['export_name']})."
+        f"Charges of {day.day} {day:%B} for {words.name(row['service_name'])} {moved} in delivery {row['delivery']} of "
+        f"the bill of {words.month(row['billing_period'])} ({words.name(row['export_name'])})."
     )
 
 

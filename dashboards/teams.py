@@ -165,7 +165,7 @@ def _users(snapshot: Snapshot, view: View) -> None:
         )
     team = None if picked == NOBODY else picked
     ignored = "" if shown.filters == view.filters else " Not split by model or provider."
-    who = "calls of no team" if team is None else team
+    who = "calls of no team" if team is None else words.name(team)
     st.caption(
         words.plain(
             f"Usage cost, billed and estimated, of {who} by the user named in the call; "

@@ -2,6 +2,7 @@
 
 import calendar
 import math
+import re
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -180,6 +181,11 @@ def age(value: timedelta) -> str:
 def plain(text: str) -> str:
     """Text for Markdown: a dollar sign is a dollar sign."""
     return text.replace("$", r"\$")
+
+
+def name(value: object) -> str:
+    """A name from outside, for Markdown: whatever is in it is text, and NULL is `unknown`."""
+    return UNKNOWN if is_unknown(value) else re.sub(r"([\\`*_\[\]<>#|~:])", r"\\\1", str(value))
 
 
 def _some(number: int, noun: str) -> str:

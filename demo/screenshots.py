@@ -121,13 +121,13 @@ def settle(page: "Page") -> int:
     return lengths[-1]
 
 
-def whole(page: "Page", width: int = WIDTH) -> bytes:
+def whole(page: "Page") -> bytes:
     """The page over its whole length. Charts and tables are drawn when they come into view, so the view grows first."""
     for _ in range(3):
         length = settle(page)
         if (page.viewport_size or {}).get("height") == max(length, HEIGHT):
             break
-        page.set_viewport_size({"width": width, "height": max(length, HEIGHT)})
+        page.set_viewport_size({"width": WIDTH, "height": max(length, HEIGHT)})
     return page.screenshot()
 
 

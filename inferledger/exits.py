@@ -14,7 +14,6 @@ from warehouse.measures import UnknownMeasure
 from warehouse.publish import NothingAttributed
 from warehouse.snapshot import Forbidden, NothingPublished
 
-
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
@@ -37,7 +36,7 @@ MEANING: dict[ExitCode, str] = {
     ExitCode.FINDINGS: "done, and there is something a person should look at: it is printed with what to do",
     ExitCode.USAGE: "the command line or the configuration is wrong; nothing was done",
     ExitCode.NOTHING_PUBLISHED: "there is no published snapshot to read yet",
-    ExitCode.UNREACHABLE: "a source, its evidence, the operations database or a file was refused or could not be reached",
+    ExitCode.UNREACHABLE: "a source, its evidence, the operations database or a file was refused or not reachable",
     ExitCode.BUSY: "another job holds the warehouse and did not end in time",
     ExitCode.NOT_UPGRADED: "a database is older than this version; `inferledger db upgrade` brings it up",
     ExitCode.DEFECT: "a defect of InferLedger; a log file in the data folder has the details",

@@ -288,8 +288,8 @@ def _history(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Json]:
 
 def _finish_interrupted(connection: duckdb.DuckDBPyConnection, folder: Path, pointer: Json) -> None:
     """A publisher that died between moving the pointer and committing left no revisions: they are made up for."""
-    name, previous = pointer["manifest"], pointer.get("previous")
-    if derived.state(connection, "published") in (name, None) or not _is_whole(folder, previous):
+    name, previous = str(pointer["manifest"]), pointer.get("previous")
+    if derived.state(connection, "published") in (name, None) or previous is None or not _is_whole(folder, previous):
         return
     with transaction(connection):
         _keep_revisions(connection, folder, previous, name)

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import duckdb
-from pydantic import Field
 
-from collector.billing.bill import deliver
-from collector.queries import WRONG_SQL, queries
+from collector.billing.bill import deliver, stands
+from collector.queries import NOT_THE_FILE, queries
 from collector.source import (
     MEMBERS,
     Batch,
@@ -76,12 +75,10 @@ UNAVAILABLE = {
 
 
 class Cur2Settings(SourceSettings):
-    """A CUR 2.0 export: its folder, or any folder above several exports."""
+    """A CUR 2.0 export: its folder, or any folder above several exports. Every delivery that is there is read: of the
+    newest the lines, of older ones the totals, so that a restatement can be explained."""
 
     kind: Literal["cur2"]
-    history: Literal["all", "newest"] = Field(
-        default="all", description="whether totals of deliveries that a newer one has replaced are kept for comparison"
-    )
 
 
 @dataclass(frozen=True)
@@ -92,6 +89,7 @@ class Delivery:
     made_at      naive UTC; orders the deliveries of a period
     manifests    its manifest objects: the execution's own and the period's, when both are there
     data         keys of its data files, relative to `root`
+    superseded   whether a newer delivery of the period is there too
     """
 
     root: str
@@ -103,6 +101,7 @@ class Delivery:
     data: tuple[str, ...]
     account: str | None
     superseded: bool = False
+    size: int = 0
 
     @property
     def identity(self) -> str:
@@ -111,7 +110,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Cur2:
-    """The exports below one location. Batches: deliveries not loaded yet, oldest first."""
+    """The exports below one location. Batches: deliveries not loaded yet, of each period the newest first."""
 
     settings: Cur2Settings
     store: Store
@@ -127,6 +126,7 @@ class Cur2:
 
     def discover(self, state: State) -> Sequence[Batch]:
         found = self.store.list()
+        sizes = {each.key: each.size for each in found}
         manifests = {each.key: match for each in found if (match := MANIFEST.match(each.key))}
         batches = [*self._without_manifest(found, manifests.values())]
         if not manifests and not batches:
@@ -136,10 +136,8 @@ class Cur2:
                 "Point `location` at the export's folder (it holds `data` and `metadata`), or wait for a delivery",
             )
         deliveries: dict[tuple[str, str], Delivery] = {}
-        for each in found:
-            match = manifests.get(each.key)
-            if match is None:
-                continue
+        for each in state.unseen(self.name, [each for each in found if each.key in manifests]):
+            match = manifests[each.key]
             try:
                 delivery = self._read_manifest(each, match)
             except CollectError as error:
@@ -155,10 +153,9 @@ class Cur2:
                 newest[period] = delivery
         for delivery in deliveries.values():
             superseded = newest[delivery.root + delivery.period] is not delivery
-            if superseded and self.settings.history == "newest":
-                continue
             if not state.is_loaded(self.name, delivery.identity):
-                batches.append(_batch(replace(delivery, superseded=superseded)))
+                size = sum(sizes.get(delivery.root + key, 0) for key in delivery.data)
+                batches.append(_batch(replace(delivery, superseded=superseded, size=size)))
         return batches
 
     def _without_manifest(self, found: Sequence[StoredObject], manifests: Iterable[re.Match[str]]) -> list[Batch]:
@@ -263,7 +260,7 @@ class Cur2:
             raise CollectError("the manifest is gone", f"{self.store.place}/{key}", "Collect again")
         if now[key].version == delivery.manifests[0].version:
             return delivery
-        return replace(self._read_manifest(now[key], match), superseded=delivery.superseded)
+        return replace(self._read_manifest(now[key], match), superseded=delivery.superseded, size=delivery.size)
 
     def stage(self, connection: duckdb.DuckDBPyConnection, fetched: Fetched, load_id: str, moment: Moment) -> Staged:
         delivery = fetched.batch.plan["delivery"]
@@ -293,12 +290,17 @@ class Cur2:
             check["discount_lines"] and _differ(check["unblended"], check["net"])
         )
         connection.execute("SET VARIABLE is_net = ?", [check["is_net"]])
+        payer = check["payer_account_id"] or delivery.account or "-"
+        check["export_name"] = f"{payer}/{delivery.export}"
+        # Of a delivery that is older than the one in the warehouse only the totals count.
+        standing = stands(connection, check["export_name"], delivery.period)
+        totals_only = standing is not None and (delivery.made_at, delivery.identity) < standing
         with _reading(where):
             connection.execute(
                 sql["line"]
                 .replace("{{shape}}", ", ".join(f"'{column}'" for column in _shape(connection)))
-                .replace("{{tag_list}}", _tags())
-                .replace("{{other}}", _other(_others(connection, sql["filled"], columns)))
+                .replace("{{tag_list}}", _tags(totals_only))
+                .replace("{{other}}", _other([] if totals_only else _others(connection, sql["filled"], columns)))
             )
         connection.execute(sql["class"])
         connection.execute(sql["staged"])
@@ -316,10 +318,9 @@ class Cur2:
         check, notes = staged.facts, list(staged.notes)
         if not check:
             return LoadResult(0, 0, notes=staged.notes)
-        payer = check["payer_account_id"] or delivery.account or "-"
         replaced = deliver(
             connection,
-            f"{payer}/{delivery.export}",
+            check["export_name"],
             delivery.period,
             staged.load_id,
             delivery.identity,
@@ -369,11 +370,12 @@ def _notes(delivery: Delivery, columns: dict[str, str], check: dict[str, Any]) -
 
 
 def _batch(delivery: Delivery) -> Batch:
-    detail = f"{delivery.export} {delivery.period}, delivery of {delivery.made_at:%Y-%m-%d %H:%M:%SZ}"
     return Batch(
         identity=delivery.identity,
-        detail=detail,
-        order=f"{delivery.root}{delivery.period} {delivery.made_at.isoformat()} {delivery.execution}",
+        detail=f"{delivery.export} {delivery.period}, delivery of {delivery.made_at:%Y-%m-%d %H:%M:%SZ}",
+        order=f"{delivery.root}{delivery.period} {delivery.superseded:d} {delivery.made_at.isoformat()}",
+        objects=delivery.manifests,
+        size=delivery.size,
         plan={"delivery": delivery},
     )
 
@@ -436,7 +438,7 @@ def _reading(where: str) -> Iterator[None]:
     """A statement that reads the delivery's files: what is wrong with them refuses it."""
     try:
         yield
-    except WRONG_SQL:
+    except NOT_THE_FILE:
         raise
     except duckdb.Error as error:
         raise CollectError(
@@ -509,8 +511,10 @@ def _other(columns: Sequence[str]) -> str:
     return f"map_from_entries(list_filter([{parts}], lambda given: {said}))"
 
 
-def _tags() -> str:
+def _tags(totals_only: bool) -> str:
     """Tags of all sorts as entries (k, v), keys normalised: lower case, `_` for signs, no `resource_tags_` in front."""
+    if totals_only:
+        return "CAST(NULL AS STRUCT(k VARCHAR, v VARCHAR)[])"
     return (
         "CASE WHEN cardinality(coalesce(resource_tags, MAP {})) + cardinality(coalesce(tags, MAP {})) > 0 THEN "
         "list_transform(list_concat(coalesce(map_entries(resource_tags), []), coalesce(map_entries(tags), [])), "

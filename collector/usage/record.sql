@@ -237,6 +237,11 @@ LEFT JOIN (SELECT model_raw, model_slug(model_raw) AS model FROM (SELECT DISTINC
     ON spelt.model_raw = staged.model_raw
 ORDER BY staged.started_at;
 
+-- :forget_refused
+-- What was refused in an earlier version of these objects says nothing about the version that is loaded now.
+DELETE FROM rejected_row
+WHERE source = getvariable('source') AND location IN (SELECT unnest(getvariable('object_keys')));
+
 -- :reject
 -- grain: one refused line; the object it came from by the side list of joined files
 INSERT INTO rejected_row BY NAME

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from collector.queries import WRONG_SQL, queries
+from collector.queries import NOT_THE_FILE, queries
 from collector.source import CollectError, Fetched, LoadResult, Moment, Staged
 from collector.spool import cut
 
@@ -92,7 +92,7 @@ def stage(
             reading.again(bad)
             reading.define()
             connection.execute(sql["judge"])
-        except WRONG_SQL:
+        except NOT_THE_FILE:
             raise
         except duckdb.Error:
             raise unreadable(fetched) from None
@@ -103,7 +103,8 @@ def write(connection: duckdb.DuckDBPyConnection, source: str, staged: Staged) ->
     """Store what was staged, inside a transaction."""
     fetched, load_id = staged.fetched, staged.load_id
     sql = queries("usage/record.sql")
-    for step in ("digest", "claim_sets", "insert", "reject", "touch"):
+    use(connection, {"object_keys": [each.key for each in fetched.batch.objects]})
+    for step in ("digest", "claim_sets", "insert", "forget_refused", "reject", "touch"):
         connection.execute(sql[step])
     for refused in fetched.refused:
         connection.execute(
@@ -138,7 +139,7 @@ def _judge_files(connection: duckdb.DuckDBPyConnection, files: list[str], readin
     unread: list[str] = []
     try:
         _judge(connection, files, reading)
-    except WRONG_SQL:
+    except NOT_THE_FILE:
         raise
     except duckdb.Error:
         unread = [file for file in files if not _is_readable(connection, file, reading)]
@@ -161,7 +162,7 @@ def _is_readable(connection: duckdb.DuckDBPyConnection, file: str, reading: Read
     try:
         reading.files([file])
         connection.execute("SELECT max(hash(payload)) FROM payload").fetchone()
-    except WRONG_SQL:
+    except NOT_THE_FILE:
         raise
     except duckdb.Error:
         return False

@@ -491,15 +491,6 @@ def test_any_order_of_deliveries_gives_the_delivery_that_was_made_last(build: Bu
     assert {row[2] for row in expected["bill_version"]} == {"1", "2"}
 
 
-def test_history_can_be_limited_to_the_newest_delivery(house: House, export: Export) -> None:
-    first, second = restated(export)
-    export.deliver(first, "20261103T040000Z")
-    export.deliver(second, "20261104T040000Z")
-    house.collect(bill(export.root, history="newest"))
-    assert house.row("SELECT count(DISTINCT identity) FROM bill_version") == (1,)
-    assert house.row("SELECT count(*) FROM billing_line") == (10,)
-
-
 def test_an_overwritten_export_is_read_again_when_its_manifest_is_new(house: House, export: Export) -> None:
     first, second = restated(export)
     export.deliver(first, layout="overwrite", execution="one")

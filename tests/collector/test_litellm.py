@@ -395,6 +395,17 @@ def test_a_file_that_grows_is_read_again_and_nothing_counts_twice(house: House, 
     assert house.row("SELECT count(*) FROM usage_record") == (3,)
 
 
+def test_a_line_that_was_half_written_is_no_longer_refused_when_its_file_is_whole(house: House, tmp_path: Path) -> None:
+    path = lines(tmp_path / "log" / "a.jsonl", [payload(1), json.dumps(payload(2))[:50]])
+    lines(tmp_path / "log" / "b.jsonl", ["{broken"])
+    house.collect(gateway(tmp_path / "log"))
+    assert house.refused() == [("a.jsonl", 2, "malformed_json"), ("b.jsonl", 1, "malformed_json")]
+    lines(path, [payload(1), payload(2)])
+    house.collect(gateway(tmp_path / "log"))
+    assert house.refused() == [("b.jsonl", 1, "malformed_json")]
+    assert house.row("SELECT count(*) FROM usage_record") == (2,)
+
+
 def test_the_same_call_in_two_objects_is_one_record(house: House, tmp_path: Path) -> None:
     lines(tmp_path / "log" / "a.jsonl", [payload(1), payload(1)])
     lines(tmp_path / "log" / "b" / "b.jsonl", [payload(1)])

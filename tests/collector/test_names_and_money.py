@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.queries import HERE
@@ -75,6 +75,7 @@ def test_every_built_in_alias_leads_to_a_name_that_is_no_alias(engine: duckdb.Du
 AMOUNTS = st.floats(min_value=-1e9, max_value=1e9, allow_nan=False, allow_infinity=False)
 
 
+@settings(deadline=None)
 @given(st.lists(AMOUNTS, min_size=1, max_size=20))
 def test_money_is_the_shortest_decimal_of_a_double_rounded_half_even_at_the_18th_digit(amounts: list[float]) -> None:
     with duckdb.connect() as connection, localcontext() as context:

@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector import spool
@@ -58,6 +58,7 @@ def test_what_is_no_gzip_is_noticed_or_empty(tmp_path: Path, content: bytes) -> 
         assert (tmp_path / "a").read_bytes() == b""
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=300), min_size=1, max_size=4), st.integers(0, 5))
 def test_all_members_of_a_gzip_file_come_out_and_padding_does_not_matter(
     tmp_path_factory: pytest.TempPathFactory, members: list[bytes], padding: int
@@ -103,6 +104,7 @@ def fetched_from(folder: Path, tmp_path: Path) -> spool.Fetched:
     return fetch_lines(store, Batch("i", "d", objects=tuple(store.list())), place)
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.text(st.characters(exclude_characters="\n\r\x01", exclude_categories=("Cs",)), max_size=40), min_size=1

@@ -88,3 +88,8 @@ def test_periods():
 
 def test_a_dollar_sign_is_no_formula():
     assert words.plain("$1 and $2") == r"\$1 and \$2"
+
+
+def test_a_name_from_outside_is_text_and_no_markup():
+    assert words.name("a*b_[c](d)") == r"a\*b\_\[c\](d)"
+    assert words.name(None) == "unknown"

@@ -81,7 +81,7 @@ def test_demo_installs_only_what_it_runs_on(machine):
 @pytest.mark.parametrize(
     ("target", "commands"),
     [
-        ("test", ["pytest -x"]),
+        ("test", ["pytest -n 2 --dist loadfile -x"]),
         ("lint", ["ruff check", "ruff format --check", "mypy "]),
         ("bench", ["python -m bench -x"]),
         ("screenshots", ["python -m demo.screenshots -x"]),
@@ -97,7 +97,7 @@ def test_what_is_installed_is_not_installed_again(machine):
     machine.calls()
     machine.make("test")
     machine.make("demo")
-    assert machine.calls() == ["pytest ", "inferledger demo"]
+    assert machine.calls() == ["pytest -n 2 --dist loadfile", "inferledger demo"]
 
 
 def test_a_new_lock_is_installed_into_the_same_environment(machine):
@@ -107,7 +107,7 @@ def test_a_new_lock_is_installed_into_the_same_environment(machine):
     stamp = (machine.folder / ".venv" / ".dev-installed").stat().st_mtime
     os.utime(lock, (stamp + 10, stamp + 10))
     machine.make("test")
-    assert machine.calls() == [*DEVELOPMENT, "pytest "]
+    assert machine.calls() == [*DEVELOPMENT, "pytest -n 2 --dist loadfile"]
 
 
 def test_an_interrupted_installation_is_begun_again_from_nothing(machine):
