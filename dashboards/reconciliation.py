@@ -146,7 +146,7 @@ def _period(snapshot: Snapshot, identities: list[Row]) -> None:
             },
             empty="Nothing: the whole bill is inference.",
             key="bill-services",
-            rows=10,
+            rows=14,
         )
 
 
