@@ -74,6 +74,10 @@ UNAVAILABLE = {
 }
 
 
+REPEATED = ("identity_time_interval", "product_operation", "product_pricing_unit", "product_usagetype")
+"""Columns that say again what a column of billing_line says: the charge period, the operation, the unit, the usage."""
+
+
 class Cur2Settings(SourceSettings):
     """A CUR 2.0 export: its folder, or any folder above several exports. Every delivery that is there is read: of the
     newest the lines, of older ones the totals, so that a restatement can be explained."""
@@ -296,19 +300,21 @@ class Cur2:
         standing = stands(connection, check["export_name"], delivery.period)
         totals_only = standing is not None and (delivery.made_at, delivery.identity) < standing
         with _reading(where):
+            shape, filled = _shape(connection), _filled(connection, sql["filled"], columns)
             connection.execute(
                 sql["line"]
-                .replace("{{shape}}", ", ".join(f"'{column}'" for column in _shape(connection)))
+                .replace("{{shape}}", ", ".join(f"'{column}'" for column in shape))
                 .replace("{{tag_list}}", _tags(totals_only))
-                .replace("{{other}}", _other([] if totals_only else _others(connection, sql["filled"], columns)))
+                .replace(
+                    "{{other}}",
+                    _other([] if totals_only else [each for each in filled if each not in (*shape, *REPEATED)]),
+                )
+                .replace("{{digest}}", _digest([] if totals_only else filled))
             )
         connection.execute(sql["class"])
         connection.execute(sql["staged"])
-        described = [row[0] for row in connection.execute("DESCRIBE unsigned_line").fetchall()]
-        content = [column for column in described if column not in ("x_line_item_id", "x_file")]
-        connection.execute(sql["digest"].replace("{{content}}", ", ".join(content)))
         connection.execute("DROP VIEW export_line")
-        for table in ("unsigned_line", "cur2_class", "cur2_line", "cur2_shape"):
+        for table in ("cur2_class", "cur2_line", "cur2_shape"):
             connection.execute(f"DROP TABLE {table}")
         return Staged(fetched, load_id, check, _notes(delivery, columns, check))
 
@@ -489,26 +495,38 @@ def _shape(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [row[0] for row in connection.execute("DESCRIBE cur2_shape").fetchall()]
 
 
-def _others(connection: duckdb.DuckDBPyConnection, sql: str, columns: dict[str, str]) -> list[str]:
-    """Columns that have no place in billing_line and that at least one line fills."""
-    shape = set(_shape(connection))
-    others = [column for column in columns if column not in shape and column != "x_file_path"]
-    if not others:
+def _filled(connection: duckdb.DuckDBPyConnection, sql: str, columns: dict[str, str]) -> list[str]:
+    """The export's columns that at least one line fills, by name."""
+    if not columns:
         return []
-    counts = ", ".join(f"count({_quoted(column)})" for column in others)
+    counts = ", ".join(f"count({_quoted(column)})" for column in columns)
     row = connection.execute(sql.replace("{{counts}}", counts)).fetchone() or ()
-    return [column for column, count in zip(others, row, strict=True) if count]
+    return sorted(column for column, count in zip(columns, row, strict=True) if count)
 
 
 def _other(columns: Sequence[str]) -> str:
+    """Columns without a place in billing_line, as a map; NULL where a line leaves one empty."""
     if not columns:
         return "CAST(NULL AS MAP(VARCHAR, VARCHAR))"
-    parts = ", ".join(
-        f"struct_pack(k := '{column.replace(chr(39), chr(39) * 2)}', v := CAST({_quoted(column)} AS VARCHAR))"
-        for column in columns
-    )
-    said = "given.v IS NOT NULL AND given.v NOT IN ('', '{}', '0.0')"
-    return f"map_from_entries(list_filter([{parts}], lambda given: {said}))"
+    names = ", ".join(map(_literal, columns))
+    return f"MAP([{names}], [{', '.join(map(_written, columns))}])"
+
+
+def _digest(columns: Sequence[str]) -> str:
+    """md5 of what a line says: its filled columns with their names, and the basis its costs are on."""
+    said = ["CAST(getvariable('is_net') AS VARCHAR)"]
+    for column in columns:
+        if column != "identity_line_item_id":
+            said.append(f"{_literal(column + '=')} || {_written(column)}")
+    return f"md5(concat_ws(chr(31), {', '.join(said)}))"
+
+
+def _written(column: str) -> str:
+    return f"nullif(CAST({_quoted(column)} AS VARCHAR), '')"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _tags(totals_only: bool) -> str:

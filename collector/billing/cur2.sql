@@ -66,7 +66,10 @@ SELECT columns(c -> c IN ({{shape}})), x_file_path,
     coalesce(nullif(product['product_name'], ''), '') AS product_name, nullif(product['region'], '') AS product_region,
     coalesce(regexp_extract(line_item_resource_id, '(foundation-model|inference-profile)/(.+)$', 2), '') AS resource_model,
     {{tag_list}} AS tag_list,
-    {{other}} AS x_other
+    {{other}} AS x_other,
+    -- The line's content without its id, for AWS gives every delivery new ids; what is empty does not count, so that a
+    -- column that appears or goes does not make every line another.
+    {{digest}} AS line_digest
 FROM export_line
 WHERE NOT coalesce(line_item_operation IN ('EKSPod-EC2', 'ECSTask-EC2'), FALSE)
   AND coalesce(split_line_item_parent_resource_id, '') = '';
@@ -158,8 +161,8 @@ LEFT JOIN (VALUES
 ) AS prefix(code, region) ON prefix.code = split_part(line_item_usage_type, '-', 1);
 
 -- :staged
--- grain: one line with its costs (4.2); everything but its digest
-CREATE OR REPLACE TEMP TABLE unsigned_line AS
+-- grain: one line with its costs (4.2)
+CREATE OR REPLACE TEMP TABLE staged_line AS
 WITH known AS (
     SELECT line.*, class.* EXCLUDE (line_item_product_code, bill_billing_entity, line_item_line_item_type,
         line_item_usage_type, pricing_unit, product_name, resource_model), line.line_item_line_item_type AS item_type
@@ -232,6 +235,7 @@ amortised AS MATERIALIZED (
     FROM billed
 )
 SELECT
+    line_digest,
     nullif(identity_line_item_id, '') AS x_line_item_id,
     parse_filename(x_file_path) AS x_file,
     'aws' AS provider_name,
@@ -289,11 +293,6 @@ SELECT
     x_other
 FROM amortised;
 
--- :digest
--- A line's content, without its id and file: AWS gives every delivery new ids.
-CREATE OR REPLACE TEMP TABLE staged_line AS
-SELECT md5(CAST(ROW({{content}}) AS VARCHAR)) AS line_digest, * FROM unsigned_line;
-
 -- :filled
--- grain: one row; how many lines fill each of the columns that have no place of their own
+-- grain: one row; how many lines fill each column
 SELECT {{counts}} FROM export_line;

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
+import collector.usage
+from collector import batches
 from collector.queries import HERE, queries
+from collector.registry import kinds
 from collector.run import Step, collect
 from collector.settings import CollectorSettings
+from collector.source import StoredObject
 from tests.collector.conftest import AS_OF, Builder, House, python
 from tests.collector.writing import Export, bedrock, lines, payload
+from warehouse.engine import WarehouseBusy
+from warehouse.settings import EngineSettings
 
 
 def gateway(folder: Path, name: str = "gateway") -> dict[str, Any]:
@@ -201,3 +208,48 @@ def test_an_as_of_in_another_zone_is_the_same_instant(house: House, tmp_path: Pa
     assert house.refused() == []
     house.collect(gateway(tmp_path / "log", "other"), as_of=datetime(2026, 11, 2, 9, 40, tzinfo=UTC))
     assert [row[2] for row in house.refused()] == ["future_clock"]
+
+
+def test_a_collection_that_has_to_wait_too_long_says_for_what(house: House) -> None:
+    with FileLock(house.data / "collect.lock"), pytest.raises(WarehouseBusy, match="another collection"):
+        collect(house.layout, house.settings, engine=EngineSettings(lock_wait_seconds=0))
+
+
+def test_a_new_format_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "acme.py").write_text(
+        "from typing import Literal\n"
+        "from collector.source import Kind, SourceSettings\n"
+        "class AcmeSettings(SourceSettings):\n"
+        "    kind: Literal['acme']\n"
+        "KIND = Kind('acme', AcmeSettings, lambda settings: None)\n"
+    )
+    monkeypatch.setattr(collector.usage, "__path__", [*collector.usage.__path__, str(tmp_path)])
+    kinds.cache_clear()
+    try:
+        assert {"acme", "cur2", "generic", "litellm"} <= set(kinds())
+    finally:
+        kinds.cache_clear()
+
+
+def stored(key: str, size: int, version: str = "1") -> StoredObject:
+    return StoredObject(key, version, size, datetime(2026, 11, 2, tzinfo=UTC))
+
+
+def test_batches_are_few_and_a_big_folder_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "BATCH_BYTES", 100)
+    monkeypatch.setattr(batches, "BATCH_OBJECTS", 4)
+    found = [stored(f"day-{n // 3}/{n}", 20) for n in range(9)] + [stored("day-9/big", 90), stored("day-9/big2", 90)]
+    made = batches.object_batches(found)
+    assert [len(batch.objects) for batch in made] == [4, 4, 1, 1, 1]
+    assert [each for batch in made for each in batch.objects] == found
+    assert all(batch.size <= 100 or len(batch.objects) == 1 for batch in made)
+
+
+def test_a_batchs_identity_is_its_objects_and_their_versions() -> None:
+    def identity(*objects: StoredObject) -> str:
+        (batch,) = batches.object_batches(list(objects))
+        return batch.identity
+
+    assert identity(stored("a", 1), stored("b", 1)) == identity(stored("a", 1), stored("b", 1))
+    assert identity(stored("a", 1), stored("b", 1)) != identity(stored("a", 1), stored("b", 1, "2"))
+    assert identity(stored("a", 1)) != identity(stored("b", 1))
