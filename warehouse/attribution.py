@@ -293,12 +293,18 @@ def _work_records(connection: duckdb.DuckDBPyConnection) -> None:
         CREATE OR REPLACE TEMP VIEW known_pair AS
         SELECT coalesce(nullif(r.operation_id, ''), r.event_key) AS operation_key, r.event_key
         FROM usage_record AS r, work_span AS s WHERE r.ended_at >= s.first_hour AND r.ended_at < s.last_hour;
+        """
+    )
+    connection.execute(
+        """
         CREATE OR REPLACE TEMP TABLE work_operation AS
         SELECT DISTINCT coalesce(nullif(r.operation_id, ''), r.event_key) AS operation_key, r.event_key AS event_key
         FROM usage_record AS r SEMI JOIN usage_work_hour AS w ON w.hour = date_trunc('hour', r.ended_at)
+        WHERE r.ended_at >= ? AND r.ended_at < ?
         UNION SELECT coalesce(e.operation_id, e.event_key), e.event_key
-        FROM usage_event AS e SEMI JOIN usage_work_hour AS w ON w.hour = e.hour;
-        """
+        FROM usage_event AS e SEMI JOIN usage_work_hour AS w ON w.hour = e.hour
+        """,
+        _span(connection, "usage_work_hour"),
     )
     while _changed(
         connection,
@@ -328,7 +334,9 @@ def _run_hours(connection: duckdb.DuckDBPyConnection, progress: Progress) -> int
         CREATE OR REPLACE TEMP TABLE work_line AS
         SELECT l.* FROM billing_line AS l
         SEMI JOIN work_hour AS w ON w.hour = date_trunc('hour', l.charge_period_start)
-        """
+        WHERE l.charge_period_start >= ? AND l.charge_period_start < ?
+        """,
+        _span(connection, "work_hour"),
     )
     for name in (
         "10_rate",
@@ -522,6 +530,14 @@ def _finish(connection: duckdb.DuckDBPyConnection, settings: WarehouseSettings, 
     derived.remember(connection, "currency", settings.currency)
     derived.remember(connection, "owners", owners.digest(settings))
     connection.execute("DELETE FROM touched_hour")
+
+
+def _span(connection: duckdb.DuckDBPyConnection, hours: str) -> list[datetime]:
+    """First hour and the end of the last one: said as constants, they let the engine skip the rest of history."""
+    row = connection.execute(f"SELECT min(hour), max(hour) + INTERVAL 1 HOUR FROM {hours}").fetchone()
+    if row is None or row[0] is None:
+        return [datetime.fromisoformat(FIRST_INSTANT)] * 2
+    return [row[0], row[1]]
 
 
 def _changed(connection: duckdb.DuckDBPyConnection, insert: str) -> bool:

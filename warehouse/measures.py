@@ -93,6 +93,11 @@ COMPONENTS: dict[str, Component] = {
         "usage_day",
         "uncached_input_tokens + cache_read_tokens + cache_write_5m_tokens + cache_write_1h_tokens + output_tokens",
     ),
+    "priced_tokens": Component(
+        "usage_day",
+        "uncached_input_tokens + cache_read_tokens + cache_write_5m_tokens + cache_write_1h_tokens + output_tokens "
+        "- unpriced_tokens",
+    ),
     "input": Component(
         "usage_day", "uncached_input_tokens + cache_read_tokens + cache_write_5m_tokens + cache_write_1h_tokens"
     ),
@@ -180,7 +185,12 @@ MEASURES: dict[str, Measure] = {
         "all kinds but out of scope and future / tokens of logged calls",
     ),
     "list_cost_per_mtok_usd": Measure(
-        "Price book per million", "usd_per_mtok", "list", "tokens", 1_000_000, "price book / tokens of all classes"
+        "Price book per million",
+        "usd_per_mtok",
+        "list",
+        "priced_tokens",
+        1_000_000,
+        "price book / tokens of all classes that it knows",
     ),
     "cost_per_request_usd": Measure("Cost per request", "usd_each", "usage", "requests", about="usage cost / attempts"),
     "cost_per_operation_usd": Measure(

@@ -24,6 +24,12 @@ RULES = [
     {"when": {"key_alias": "b*"}, "set": {"team": "beta"}, "from": "2026-10-31"},
 ]
 
+
+def numbered(rows):
+    """Rows with their number: what a record or line is called does not depend on the order in which it is loaded."""
+    return [{**row, "number": number} for number, row in enumerate(rows)]
+
+
 hours = st.integers(0, 30)
 money = st.decimals("-50", "50", places=12) | st.sampled_from(
     [Decimal(0), Decimal("0.000000000000000001"), Decimal("9999999.5")]
@@ -46,7 +52,7 @@ calls = st.lists(
         }
     ),
     max_size=12,
-)
+).map(numbered)
 lines = st.lists(
     st.fixed_dictionaries(
         {
@@ -69,7 +75,7 @@ lines = st.lists(
         }
     ),
     max_size=12,
-)
+).map(numbered)
 
 
 def fill(world: World, some_calls, some_lines) -> None:
@@ -93,7 +99,8 @@ def _fill(world: World, some_calls, some_lines) -> None:
             output=call["output"],
             task_id=call["task"],
             user_id=call["user"],
-            record_id=f"{name}-{world.calls}",
+            record_id=f"{name}-{call['number']}",
+            record_digest=f"{name}-{call['number']}",
         )
     for line in some_lines:
         at = START + timedelta(hours=line["hour"])
@@ -113,6 +120,7 @@ def _fill(world: World, some_calls, some_lines) -> None:
             invoice_id="INV" if line["invoice"] else None,
             billing_period=line["period"],
             service_name=line["service"],
+            line_digest=f"line-{line['number']}",
         )
 
 

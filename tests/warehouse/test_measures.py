@@ -165,3 +165,8 @@ def test_no_sql_reaches_files_outside_the_scope(world):
     for query in (f"FROM '{other}'", f"COPY (SELECT 1) TO '{other}x'", "SET enable_external_access = true"):
         with pytest.raises(Exception, match=r"disabled by configuration|configuration has been locked"):
             snapshot.sql(query)
+
+
+def test_a_price_per_million_divides_by_the_tokens_that_have_a_price(snapshot):
+    priced = table(snapshot, ["list_cost_per_mtok_usd"], where=Filters(model=("nova-pro",))).to_pylist()
+    assert table(snapshot, ["list_cost_per_mtok_usd"]).to_pylist() == priced
