@@ -52,7 +52,7 @@ def _touch(world: World, condition: str) -> None:
 
 def differences_from_one_run(world: World, folder: Path) -> list[str]:
     """Publish what the world holds, then the same evidence in one run from nothing; what differs between the two."""
-    world.publish()
+    assert world.publish().held == ()
     shutil.copytree(world.data, folder)
     shutil.rmtree(folder / "published")
     fresh = World.__new__(World)
@@ -62,7 +62,7 @@ def differences_from_one_run(world: World, folder: Path) -> list[str]:
         derived.drop(c)
         for statement in derived.BOOKKEEPING.split("CREATE TABLE IF NOT EXISTS ")[1:]:
             c.execute(f"DROP TABLE {statement.split(' ')[0]}")
-    fresh.publish()
+    assert fresh.publish().held == ()
     mine, theirs = (_files(each) for each in (world, fresh))
     return sorted(f"{mart} {partition} {team}" for mart, partition, team, _ in mine ^ theirs)
 

@@ -74,6 +74,21 @@ def test_a_tax_line_charged_in_another_month_than_its_bill_is_on_the_books(world
     assert differences_from_one_run(world, world.data.parent / "again") == []
 
 
+def test_a_period_fee_that_is_all_to_come_is_future_until_its_days_come(world):
+    world.as_of = "2026-10-31 12:00"
+    add_line(world, "2026-10-30 10:00", "5", service_name="Amazon EC2")
+    world.publish()
+    add_line(world, "2026-11-01 00:00", "30", end="2026-12-01 00:00", x_charge_family="support")
+    assert same_as_one_run(world)
+    assert world.rows("SELECT DISTINCT kind FROM ledger_overlay") == [("future",)]
+    world.as_of = "2026-11-02 00:00"
+    assert differences_from_one_run(world, world.data.parent / "again") == []
+    assert world.rows("SELECT kind, sum(effective_nano)::BIGINT FROM ledger_overlay GROUP BY ALL ORDER BY ALL") == [
+        ("future", 29_000_000_000),
+        ("out_of_scope", 1_000_000_000),
+    ]
+
+
 def test_a_service_that_begins_to_sell_a_model_api_does_so_on_every_bill(world):
     add_line(world, "2026-10-05 00:00", "-1", service_name="Amazon Q", x_charge_family="credit")
     world.publish()

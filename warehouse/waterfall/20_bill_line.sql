@@ -4,7 +4,7 @@
 -- routes:  token    metered in tokens: meets the usage log in its own charge period (steps 60-64)
 --          hour     posted in the hour in which its charge period starts
 --          overlay  support, tax, credits, discounts, commitments and whatever spans more than a day: never folded
---                   into hours, shared by day (steps 80-82)
+--                   into hours, shared by day (steps 80-82), days to come included
 -- control: sum of nanos out + rounding = sum of DECIMAL costs in (ledger_rounding).
 SELECT
     c.load_id AS load_id, c.line_digest AS line_digest, c.billing_period AS billing_period, c.currency AS currency,
@@ -12,9 +12,9 @@ SELECT
     c.region_id AS region_id, c.service_name AS service_name, c.charge_category AS charge_category,
     c.line_class AS line_class,
     CASE
-        WHEN c.is_future = 1 THEN 'hour'
         WHEN c.line_class IN ('support_tax', 'credit', 'discount', 'commitment') THEN 'overlay'
-        WHEN c.line_class = 'model_api' AND c.token_class IS NOT NULL AND c.tokens IS NOT NULL THEN 'token'
+        WHEN c.line_class = 'model_api' AND c.token_class IS NOT NULL AND c.tokens IS NOT NULL
+            THEN CASE WHEN c.is_future = 1 THEN 'hour' ELSE 'token' END
         WHEN c.charge_period_end > c.charge_period_start + INTERVAL 1 DAY THEN 'overlay'
         ELSE 'hour'
     END AS line_route,
