@@ -21,9 +21,16 @@ def _money(column: str) -> dict[str, str]:
             "WHERE basis = 'billed' GROUP BY ALL",
             "hour",
         ),
+        f"lines of the own fleet = postings ({column})": _pair(
+            f"SELECT charge_hour AS hour, sum({column}_nano) AS lhs FROM bill_line "
+            "WHERE line_route IN ('node', 'cluster') GROUP BY ALL",
+            f"SELECT hour, sum({column}_nano) AS rhs FROM fleet_posting WHERE basis = 'billed' GROUP BY ALL",
+            "hour",
+        ),
         f"postings and hourly lines = ledger ({column})": _pair(
             f"""SELECT hour, sum(amount) AS lhs FROM (
                     SELECT hour, {column}_nano AS amount FROM api_posting WHERE basis = 'billed'
+                    UNION ALL SELECT hour, {column}_nano FROM fleet_posting WHERE basis = 'billed'
                     UNION ALL SELECT charge_hour, {column}_nano FROM bill_line WHERE line_route = 'hour')
                 GROUP BY ALL""",
             f"SELECT hour, sum({column}_nano) AS rhs FROM new_ledger_hour WHERE basis = 'billed' GROUP BY ALL",
@@ -53,7 +60,7 @@ HOUR_CONTROLS: dict[str, str] = {
     "event tokens = cells": _pair(
         """SELECT hour, sum(coalesce(uncached_input_tokens, 0) + coalesce(cache_read_tokens, 0)
                + coalesce(cache_write_5m_tokens, 0) + coalesce(cache_write_1h_tokens, 0)
-               + coalesce(output_tokens, 0)) AS lhs FROM work_event GROUP BY ALL""",
+               + coalesce(output_tokens, 0)) AS lhs FROM work_event WHERE is_fleet = 0 GROUP BY ALL""",
         "SELECT hour, sum(tokens) AS rhs FROM event_cell GROUP BY ALL",
         "hour",
     ),
@@ -61,6 +68,22 @@ HOUR_CONTROLS: dict[str, str] = {
         "SELECT charge_hour AS hour, sum(bill_tokens + missing_tokens + variance_tokens) AS lhs FROM bucket_match "
         "GROUP BY ALL",
         "SELECT charge_hour AS hour, sum(event_tokens + unexplained_tokens) AS rhs FROM bucket_match GROUP BY ALL",
+        "hour",
+    ),
+    "tokens of calls = posted tokens of the own fleet": _pair(
+        "SELECT hour, sum(event_tokens) AS lhs FROM fleet_match GROUP BY ALL",
+        "SELECT hour, sum(tokens) AS rhs FROM fleet_posting WHERE claim_set_id IS NOT NULL GROUP BY ALL",
+        "hour",
+    ),
+    "held = GPUs x minutes": _pair(
+        "SELECT hour, sum(gpus * 60000) AS lhs FROM pod_minute GROUP BY ALL",
+        """SELECT hour, sum(busy_gpu_ms + no_traffic_gpu_ms + starting_gpu_ms + stopping_gpu_ms + unmeasured_gpu_ms)
+               AS rhs FROM work_window GROUP BY ALL""",
+        "hour",
+    ),
+    "low = middle = high": _pair(
+        "SELECT hour, sum(2 * effective_nano) AS lhs FROM new_ratio_hour GROUP BY ALL",
+        "SELECT hour, sum(at_low_nano + at_high_nano) AS rhs FROM new_ratio_hour GROUP BY ALL",
         "hour",
     ),
     "billed and missing tokens = posted tokens": _pair(

@@ -6,7 +6,7 @@ from typing import Any
 
 import duckdb
 
-from warehouse import waterfall
+from warehouse import fleet, waterfall
 from warehouse.engine import MACROS
 from warehouse.settings import WarehouseSettings
 
@@ -17,18 +17,23 @@ BY_HOUR = (
     "13_latency_hour",
     "14_task_usage_hour",
     "15_user_usage_hour",
+    "33_replica_window",
     "70_ledger_hour",
     "71_task_hour",
     "72_user_hour",
     "73_match_hour",
+    "75_pool_hour",
+    "76_ratio_hour",
 )
+LEDGER_BY_HOUR = tuple(name for name in BY_HOUR if name not in ("02_usage_event", "33_replica_window"))
 BY_PERIOD = ("82_ledger_overlay",)
+BY_WEEK = ("35_work_reference",)
 
 # Tables that are not one step's output but belong to the run.
 #   settling      what each hour's buckets wait for: the bill's watermark past their end
 #   changed_day   days that a publication has to write again; has_calls: their calls and bill lines, not only sums
 #   changed_task  tasks whose calls changed, with the month in which those calls began
-BOOKKEEPING = """
+BOOKKEEPING = f"""{fleet.BOOKKEEPING}
 CREATE TABLE IF NOT EXISTS attribution_state (name VARCHAR, value VARCHAR);
 CREATE TABLE IF NOT EXISTS settling (
     hour TIMESTAMP, provider VARCHAR, account_id VARCHAR, period_end TIMESTAMP, is_settled INTEGER);
@@ -54,6 +59,7 @@ def model_hash(settings: WarehouseSettings) -> str:
     for name in waterfall.names():
         digest.update(waterfall.text(name).encode())
     choices: dict[str, Any] = settings.attribution.model_dump(mode="json")
+    choices["fleet"] = settings.fleet.model_dump(mode="json")
     digest.update(json.dumps([choices, settings.zone, settings.currency], sort_keys=True).encode())
     return digest.hexdigest()
 
@@ -78,10 +84,19 @@ def remember(connection: duckdb.DuckDBPyConnection, name: str, value: str) -> No
     connection.execute("INSERT INTO attribution_state VALUES (?, ?)", [name, value])
 
 
+def replace_hours(connection: duckdb.DuckDBPyConnection, step: str) -> None:
+    """Put a step's new rows (`new_<table>`) in the place of those of the hours at hand."""
+    table = waterfall.table(step)
+    if not exists(connection, table):
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM new_{table} LIMIT 0")
+    connection.execute(f"DELETE FROM {table} WHERE hour IN (SELECT hour FROM work_hour)")
+    connection.execute(f"INSERT INTO {table} SELECT * FROM new_{table} ORDER BY ALL")
+
+
 def drop(connection: duckdb.DuckDBPyConnection) -> None:
     """Remove every table that a step fills; they come back with the next run."""
-    for step in (*BY_HOUR, *BY_PERIOD):
+    for step in (*BY_HOUR, *BY_PERIOD, *BY_WEEK):
         connection.execute(f"DROP TABLE IF EXISTS {waterfall.table(step)}")
     connection.execute("DROP TABLE IF EXISTS claim_owner")
-    for name in ("settling", "control_hour", "control_period", "ledger_rounding"):
+    for name in (*fleet.TABLES, "settling", "control_hour", "control_period", "ledger_rounding"):
         connection.execute(f"DELETE FROM {name}")

@@ -68,8 +68,17 @@ COMPONENTS: dict[str, Component] = {
     "out_of_scope": Component("cost_day", "effective_nano", "kind = 'out_of_scope'", money=True),
     "future": Component("cost_day", "effective_nano", "kind = 'future'", money=True),
     "shared": Component("cost_day", "effective_nano", "kind = 'shared'", money=True),
+    "under_used": Component("cost_day", "effective_nano", "kind = 'under_used'", money=True),
+    "idle": Component("cost_day", "effective_nano", "kind = 'idle'", money=True),
+    "unmeasured": Component("cost_day", "effective_nano", "kind = 'unmeasured'", money=True),
+    "self_hosted": Component("cost_day", "effective_nano", "cluster IS NOT NULL", money=True),
     "credit": Component("cost_day", "effective_nano", "kind = 'credit'", money=True),
-    "cost_tokens": Component("cost_day", "tokens", f"{USAGE} AND effective_nano IS NOT NULL"),
+    # of calls: those of the own fleet are carried by the first row of their class, whatever its kind
+    "cost_tokens": Component(
+        "cost_day",
+        "tokens",
+        "kind IN ('usage', 'under_used', 'shared') AND reason IS NULL AND effective_nano IS NOT NULL",
+    ),
     "bill_tokens": Component("cost_day", "tokens", "kind IN ('usage', 'unattributed') AND basis = 'billed'"),
     "unattributed_tokens": Component("cost_day", "tokens", "kind = 'unattributed'"),
     "output_cost": Component("cost_day", "effective_nano", f"{USAGE} AND token_class = 'output'", money=True),
@@ -153,6 +162,12 @@ MEASURES: dict[str, Measure] = {
     "out_of_scope_cost_usd": Measure("Not inference", "usd", "out_of_scope", about="the rest of the bill"),
     "future_cost_usd": Measure("Hours to come", "usd", "future", about="charged already, for later than as-of"),
     "shared_cost_usd": Measure("Support and tax", "usd", "shared", about="shared by each day's usage"),
+    "under_used_cost_usd": Measure(
+        "Under-used", "usd", "under_used", about="GPUs that were busy below what last week showed they can do"
+    ),
+    "idle_cost_usd": Measure("Idle", "usd", "idle", about="GPUs that were paid for and did nothing"),
+    "unmeasured_cost_usd": Measure("Unmeasured", "usd", "unmeasured", about="GPUs that no metric tells of"),
+    "self_hosted_cost_usd": Measure("Own fleet", "usd", "self_hosted", about="all kinds of the own clusters"),
     "credit_usd": Measure("Credits", "usd", "credit", about="credits and discounts, negative"),
     "list_cost_usd": Measure("Price book", "usd", "list", about="price book x tokens of priced calls"),
     "list_base_cost_usd": Measure("Price book, no tier", "usd", "list_base", about="had no long-context tier applied"),
@@ -267,6 +282,8 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
         "region",
         "service_name",
         "line_class",
+        "cluster",
+        "pool",
         "model",
         "token_class",
         "service_tier",
@@ -312,6 +329,8 @@ class Filters:
     account_id: tuple[str | None, ...] = ()
     region: tuple[str | None, ...] = ()
     model: tuple[str | None, ...] = ()
+    cluster: tuple[str | None, ...] = ()
+    pool: tuple[str | None, ...] = ()
     token_class: tuple[str | None, ...] = ()
     service_tier: tuple[str | None, ...] = ()
     kind: tuple[str | None, ...] = ()

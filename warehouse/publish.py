@@ -161,7 +161,7 @@ def _prepare(connection: duckdb.DuckDBPyConnection, before: Json) -> bool:
             """
             INSERT INTO changed_day SELECT local_day(hour, ?), TRUE FROM (
                 SELECT hour FROM ledger_hour UNION SELECT hour FROM usage_hour UNION SELECT hour FROM match_hour
-                UNION SELECT hour FROM usage_event
+                UNION SELECT hour FROM usage_event UNION SELECT hour FROM pool_hour
                 UNION SELECT date_trunc('hour', charge_period_start) FROM billing_line)
             UNION SELECT DISTINCT day, FALSE FROM ledger_overlay
             """,

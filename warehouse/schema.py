@@ -29,6 +29,15 @@ class BigIntList(UserDefinedType[list[int]]):
         return "BIGINT[]"
 
 
+class TimestampList(UserDefinedType[list[object]]):
+    """DuckDB's TIMESTAMP[]."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: object) -> str:
+        return "TIMESTAMP[]"
+
+
 class Money(TypeDecorator[object]):
     """DECIMAL(38,18): 20 digits before the point, 18 after it."""
 
@@ -48,7 +57,7 @@ load = _evidence(
     "One row per loaded batch, committed with its rows. The same batch again changes nothing.",
     Column("load_id", String, nullable=False, comment="md5 of source and identity"),
     Column("source", String, nullable=False, comment="name of the source in the configuration"),
-    Column("kind", String, nullable=False, comment="billing, usage, prices"),
+    Column("kind", String, nullable=False, comment="billing, usage, prices, metrics"),
     Column("identity", String, nullable=False, comment="object key + content hash, execution id, or query + window"),
     Column("detail", String, comment="what a person recognises: file, billing period, package version"),
     Column("rows_read", BigInteger, nullable=False),
@@ -252,5 +261,71 @@ touched_hour = _evidence(
     "touched_hour",
     "Hours whose evidence changed since they were attributed last; written with the load, emptied by attribution.",
     Column("hour", TIMESTAMP, nullable=False),
-    Column("reason", String, nullable=False, comment="billing, usage, overlay"),
+    Column("reason", String, nullable=False, comment="billing, usage, overlay, metrics"),
+)
+
+metric_series = _evidence(
+    "metric_series",
+    "One row per full series of a serving engine, exporter or process, written once, when it is first seen.",
+    Column("load_id", String, nullable=False),
+    Column("series_id", String, nullable=False, comment="md5 of source, metric name and canonical sorted labels"),
+    Column("source", String, nullable=False),
+    Column("engine", String, nullable=False, comment="catalogue: vllm, sglang, dcgm, kube_state_metrics, process"),
+    Column("metric", String, nullable=False, comment="name as exposed"),
+    Column("concept", String, nullable=False, comment="the catalogue's name for what it measures"),
+    Column("sample_kind", String, nullable=False, comment="counter, gauge, info"),
+    Column("unit", String, nullable=False, comment="tokens, microseconds, ppm, bytes, ...: what a value of 1 is"),
+    Column("semantics", String, comment="what exactly is counted, where engines differ"),
+    Column("cluster", String, nullable=False, comment="setting of the source; overrides a `cluster` label"),
+    Column("target_id", String, nullable=False, comment="md5 of source|cluster|job|instance"),
+    Column("namespace", String),
+    Column("pod", String),
+    Column("node", String),
+    Column("of_series_id", String, comment="of `*_created`: the counter whose birth it tells"),
+    Column("labels", Map(), nullable=False, comment="all labels as scraped, without the name"),
+)
+
+
+def _minutes(name: str, comment: str) -> Table:
+    return _evidence(
+        name,
+        comment,
+        Column("load_id", String, nullable=False, comment="the load that changed the minute last"),
+        Column("series_id", String, nullable=False),
+        Column("minute", TIMESTAMP, nullable=False),
+        Column("first_at", TIMESTAMP, nullable=False),
+        Column("first_value", BigInteger, nullable=False),
+        Column("last_at", TIMESTAMP, nullable=False),
+        Column("last_value", BigInteger, nullable=False),
+        Column("increase", BigInteger, comment="between the minute's samples, resets handled; NULL unless a counter"),
+        Column("sample_count", BigInteger, nullable=False),
+        Column("value_sum", BigInteger, nullable=False),
+        Column("max_value", BigInteger, nullable=False),
+        Column("min_value", BigInteger, nullable=False),
+        Column("sample_at", TimestampList(), nullable=False, comment="instants, ascending and distinct"),
+        Column("sample_value", BigIntList(), nullable=False, comment="values at those instants"),
+    )
+
+
+serving_minute = _minutes("serving_minute", "One series of a serving engine or its process in one minute.")
+
+gpu_minute = _minutes("gpu_minute", "One series of a GPU exporter in one minute.")
+
+kube_minute = _minutes("kube_minute", "One series of kube-state-metrics in one minute.")
+
+pool_member = _evidence(
+    "pool_member",
+    "The pool table, written by hand: which billed resource served which pool, and when.",
+    Column("load_id", String, nullable=False),
+    Column("source", String, nullable=False),
+    Column("resource_id", String, nullable=False, comment="instance id or ARN, as on the bill"),
+    Column("cluster", String),
+    Column("region_id", String),
+    Column("route", String, nullable=False),
+    Column("pool", String, nullable=False),
+    Column("role", String, nullable=False, comment="mixed, prefill, decode, embedding, batch"),
+    Column("gpus", BigInteger, nullable=False),
+    Column("gpu_type", String),
+    Column("valid_from", TIMESTAMP, nullable=False),
+    Column("valid_to", TIMESTAMP, nullable=False, comment="exclusive; 9999-12-31 for none"),
 )

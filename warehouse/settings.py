@@ -3,6 +3,7 @@
 import re
 import zoneinfo
 from datetime import date
+from decimal import Decimal
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -74,11 +75,67 @@ class AttributionSettings(Settings):
     clock_tolerance_minutes: int = Field(15, ge=0, description="usage later than as_of by more than this is refused")
 
 
+class WorkWeights(Settings):
+    """How much work a token is, an uncached input token being 1; used where neither roles nor exact seconds exist."""
+
+    cache_read: Decimal = Field(
+        Decimal("0.05"), ge=0, le=1, decimal_places=3, description="a stated prior: it cannot be measured from outside"
+    )
+    output: Decimal = Field(Decimal(4), gt=0, le=1000, decimal_places=3)
+    output_low: Decimal = Field(Decimal(2), gt=0, le=1000, decimal_places=3, description="lower end of the interval")
+    output_high: Decimal = Field(Decimal(8), gt=0, le=1000, decimal_places=3, description="upper end of the interval")
+
+    @model_validator(mode="after")
+    def _interval_holds_the_ratio(self) -> "WorkWeights":
+        if not self.output_low <= self.output <= self.output_high:
+            raise ValueError(
+                f"`output` {self.output} is not between `output_low` {self.output_low} "
+                f"and `output_high` {self.output_high}"
+            )
+        return self
+
+
+class RouteSettings(Settings):
+    """One model that the own fleet serves, and the names by which calls ask for it (LoRA adapters among them)."""
+
+    name: str = Field(min_length=1, description="as pods are labelled, or as the engine calls the model")
+    models: tuple[str, ...] = Field((), description="further names in the usage log, e.g. LoRA adapters")
+    weights: WorkWeights | None = Field(None, description="default: those of the fleet")
+
+
+class PodLabels(Settings):
+    """Pod labels, as kube-state-metrics spells them, that tell what a pod serves; the first that is there counts."""
+
+    route: tuple[str, ...] = ("label_llm_d_ai_model", "label_inference_model", "label_model", "label_app")
+    role: tuple[str, ...] = ("label_llm_d_ai_role", "label_role")
+    pool: tuple[str, ...] = ("label_inference_pool",)
+    version: tuple[str, ...] = ("label_app_kubernetes_io_version", "label_version")
+
+
+class FleetSettings(Settings):
+    """The own GPU fleet: what its pods serve and how work is weighed."""
+
+    labels: PodLabels = PodLabels()
+    routes: tuple[RouteSettings, ...] = ()
+    weights: WorkWeights = WorkWeights.model_validate({})
+
+    @field_validator("routes")
+    @classmethod
+    def _names_are_clear(cls, value: tuple[RouteSettings, ...]) -> tuple[RouteSettings, ...]:
+        owner: dict[str, str] = {}
+        for route in value:
+            for name in {route.name, *route.models}:
+                if owner.setdefault(name, route.name) != route.name:
+                    raise ValueError(f"`{name}` is named by the routes {owner[name]} and {route.name}; keep one")
+        return value
+
+
 class WarehouseSettings(Settings):
     """Everything the warehouse room reads from the configuration."""
 
     engine: EngineSettings = EngineSettings()
     attribution: AttributionSettings = AttributionSettings()
+    fleet: FleetSettings = FleetSettings()
     owners: tuple[OwnerRule, ...] = ()
     zone: str = Field("UTC", description="IANA zone in which reporting days are cut")
     currency: str = Field("USD", pattern=r"^[A-Z]{3}$")

@@ -6,7 +6,8 @@ import pytest
 
 from tests import needs
 from tests.world import World
-from warehouse import attribution, owners, render, waterfall
+from warehouse import owners, render, waterfall
+from warehouse import steps as runner
 from warehouse.engine import writing
 from warehouse.settings import WarehouseSettings
 
@@ -71,7 +72,7 @@ def steps(tmp_path_factory):
     folder = tmp_path_factory.mktemp("steps")
     world = _organisation(World(tmp_path_factory.mktemp("data"), _settings(), as_of="2026-10-20 06:00"))
     kept: dict[str, dict[str, Path]] = {}
-    step = attribution._step
+    step = runner.step
 
     def keep(connection, name, into=None):
         inputs = {}
@@ -83,11 +84,11 @@ def steps(tmp_path_factory):
         connection.execute(f"COPY (FROM {into or waterfall.table(name)}) TO '{output}'")
         kept[name] = {**inputs, "": output}
 
-    attribution._step = keep
+    runner.step = keep
     try:
         world.attribute()
     finally:
-        attribution._step = step
+        runner.step = step
     with writing(world.layout, "test") as connection:
         owners.load_rules(connection, world.settings)
         inputs = {}

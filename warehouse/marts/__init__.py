@@ -10,9 +10,20 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 
 # Marts that name an owner: a reader restricted to teams sees those teams' files.
-OWNED = ("cost_day", "cost_hour", "usage_day", "latency_day", "task_day", "task_cost", "user_day", "event", "owner")
+OWNED = (
+    "cost_day",
+    "cost_hour",
+    "usage_day",
+    "latency_day",
+    "task_day",
+    "task_cost",
+    "user_day",
+    "event",
+    "owner",
+    "ratio_day",
+)
 # Marts about the whole organisation: readers with an unrestricted scope only.
-WHOLE = ("bill_day", "balance", "match_day", "control", "bill_bucket")
+WHOLE = ("bill_day", "balance", "match_day", "control", "bill_bucket", "pool_hour")
 # What happened on the way: depends on the history of loads, so it is published beside the manifest, not in it.
 HISTORY = ("bill_version", "source_state", "rejected", "revision")
 

@@ -1,25 +1,26 @@
 -- Step 6b: events -> disjoint token classes, priced.
 -- grain:   event_key x token_class (classes with tokens only)
 -- inputs:  work_event, rate
+-- rule:    calls that the own fleet answered have no price list: their cost is what the fleet costs (steps 50-56).
 -- columns: pico           price book x tokens, tier of the whole prompt applied; NULL if this class has no price
 --          base_pico      the same without any long-context tier
 --          uncached_pico  what it had cost had nothing been cached, without tier
--- control: sum of tokens = sum of the five counts of work_event.
+-- control: sum of tokens = sum of the five counts of work_event, the own fleet's apart.
 WITH class_tokens AS (
     SELECT e.event_key AS event_key, 'uncached_input' AS token_class, e.uncached_input_tokens AS tokens
-    FROM work_event AS e WHERE e.uncached_input_tokens > 0
+    FROM work_event AS e WHERE e.is_fleet = 0 AND e.uncached_input_tokens > 0
     UNION ALL
     SELECT e.event_key AS event_key, 'cache_read' AS token_class, e.cache_read_tokens AS tokens
-    FROM work_event AS e WHERE e.cache_read_tokens > 0
+    FROM work_event AS e WHERE e.is_fleet = 0 AND e.cache_read_tokens > 0
     UNION ALL
     SELECT e.event_key AS event_key, 'cache_write_5m' AS token_class, e.cache_write_5m_tokens AS tokens
-    FROM work_event AS e WHERE e.cache_write_5m_tokens > 0
+    FROM work_event AS e WHERE e.is_fleet = 0 AND e.cache_write_5m_tokens > 0
     UNION ALL
     SELECT e.event_key AS event_key, 'cache_write_1h' AS token_class, e.cache_write_1h_tokens AS tokens
-    FROM work_event AS e WHERE e.cache_write_1h_tokens > 0
+    FROM work_event AS e WHERE e.is_fleet = 0 AND e.cache_write_1h_tokens > 0
     UNION ALL
     SELECT e.event_key AS event_key, 'output' AS token_class, e.output_tokens AS tokens
-    FROM work_event AS e WHERE e.output_tokens > 0
+    FROM work_event AS e WHERE e.is_fleet = 0 AND e.output_tokens > 0
 ),
 keyed AS (
     SELECT

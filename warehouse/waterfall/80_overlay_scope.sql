@@ -10,7 +10,7 @@
 WITH usage_weight AS (
     SELECT
         u.billing_period AS billing_period, u.currency AS currency, u.payer_id AS payer_id,
-        CAST(sum(CASE WHEN u.line_class IN ('model_api', 'in_scope_other') AND u.effective_nano > 0
+        CAST(sum(CASE WHEN u.line_class <> 'out_of_scope' AND u.effective_nano > 0
                       THEN u.effective_nano ELSE 0 END) AS BIGINT) AS in_weight,
         CAST(sum(CASE WHEN u.line_class = 'out_of_scope' AND u.effective_nano > 0
                       THEN u.effective_nano ELSE 0 END) AS BIGINT) AS out_weight
@@ -24,7 +24,8 @@ overlay AS (
         l.line_class AS line_class, l.charge_category AS charge_category, l.status AS status,
         l.charge_period_start AS charge_period_start, l.charge_period_end AS charge_period_end,
         CASE
-            WHEN l.line_class IN ('model_api', 'in_scope_other') THEN 'in'
+            WHEN l.line_class NOT IN ('support_tax', 'credit', 'discount', 'commitment', 'out_of_scope') THEN 'in'
+            WHEN l.commitment_id IS NOT NULL THEN 'in'
             WHEN v.service_name IS NOT NULL OR s.name IS NOT NULL OR a.account_id IS NOT NULL THEN 'in'
             WHEN l.line_class = 'support_tax' AND l.charge_category <> 'Tax' THEN 'shared'
             ELSE 'out'
@@ -39,7 +40,8 @@ overlay AS (
     GROUP BY l.billing_period, l.currency, l.payer_id, l.account_id, l.provider, l.service_name, l.line_class,
         l.charge_category, l.status, l.charge_period_start, l.charge_period_end,
         CASE
-            WHEN l.line_class IN ('model_api', 'in_scope_other') THEN 'in'
+            WHEN l.line_class NOT IN ('support_tax', 'credit', 'discount', 'commitment', 'out_of_scope') THEN 'in'
+            WHEN l.commitment_id IS NOT NULL THEN 'in'
             WHEN v.service_name IS NOT NULL OR s.name IS NOT NULL OR a.account_id IS NOT NULL THEN 'in'
             WHEN l.line_class = 'support_tax' AND l.charge_category <> 'Tax' THEN 'shared'
             ELSE 'out'

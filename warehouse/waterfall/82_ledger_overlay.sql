@@ -1,8 +1,10 @@
 -- Step 7e: the overlay in the ledger: what belongs to inference goes to claim sets by that day's usage cost.
 -- grain:   local day x billing period x currency x service x class x kind x status x method x reason x claim set
--- inputs:  overlay_day, day_usage (day x billing_period x currency x claim set: usage nanos from ledger_hour)
--- rule:    weights are the day's billed usage (negative ones count as 0); a day without usage keeps its amount,
---          ownerless, with the reason.
+-- inputs:  overlay_day, day_usage (day x billing_period x currency x part x claim set: usage nanos from ledger_hour;
+--          part `all`, and `fleet` again for the own fleet)
+-- rule:    a commitment that covers the own fleet is shared by those who used it, everything else by all. Weights are
+--          the day's billed usage (negative ones count as 0); a day without usage keeps its amount, ownerless, with
+--          the reason.
 -- control: sum of nanos = overlay_day.
 WITH kinded AS (
     SELECT
@@ -24,12 +26,12 @@ WITH kinded AS (
 ),
 running AS (
     SELECT
-        u.day AS day, u.billing_period AS billing_period, u.currency AS currency, u.claim_set_id AS claim_set_id,
-        u.weight AS weight,
-        CAST(sum(u.weight) OVER (PARTITION BY u.day, u.billing_period, u.currency
+        u.day AS day, u.billing_period AS billing_period, u.currency AS currency, u.part AS part,
+        u.claim_set_id AS claim_set_id, u.weight AS weight,
+        CAST(sum(u.weight) OVER (PARTITION BY u.day, u.billing_period, u.currency, u.part
             ORDER BY coalesce(u.claim_set_id, '')
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS BIGINT) AS upto,
-        CAST(sum(u.weight) OVER (PARTITION BY u.day, u.billing_period, u.currency) AS BIGINT) AS total
+        CAST(sum(u.weight) OVER (PARTITION BY u.day, u.billing_period, u.currency, u.part) AS BIGINT) AS total
     FROM day_usage AS u
     WHERE u.weight > 0
 )
@@ -47,4 +49,5 @@ SELECT
 FROM kinded AS k
 LEFT JOIN running AS r
     ON k.kind IN ('shared', 'credit')
+    AND r.part = CASE WHEN k.line_class = 'commitment' THEN 'fleet' ELSE 'all' END
     AND r.day = k.day AND r.billing_period = k.billing_period AND r.currency = k.currency

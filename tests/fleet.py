@@ -1,0 +1,163 @@
+"""A small GPU fleet written by hand, minute by minute, for tests of every room."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.world import World
+
+CLUSTER = "east"
+
+
+def node(world: World, name: str, start: str, minutes: int, *, gpus: int = 4, skip: Sequence[int] = ()) -> None:
+    """A node of a cluster, seen every minute but those of `skip`; its instance is `i-<name>`."""
+    labels = {"node": name, "provider_id": f"aws:///us-east-1a/i-{name}"}
+    _series(world, "kube_state_metrics", "node_info", labels, node=name)
+    _minutes(world, "kube_minute", "node_info", labels, start, [1] * minutes, skip)
+    allocatable = {"node": name, "resource": "nvidia_com_gpu"}
+    _series(world, "kube_state_metrics", "node_allocatable_gpu", allocatable, node=name)
+    _minutes(world, "kube_minute", "node_allocatable_gpu", allocatable, start, [gpus] * minutes, skip)
+
+
+def pod(
+    world: World,
+    name: str,
+    on: str,
+    start: str,
+    minutes: int,
+    *,
+    gpus: int = 4,
+    skip: Sequence[int] = (),
+    **labels: str,
+) -> None:
+    """A pod that holds GPUs of a node; `labels` are pod labels: app (its route), role, version."""
+    asked = {"namespace": "llm", "pod": name, "node": on, "resource": "nvidia_com_gpu"}
+    _series(world, "kube_state_metrics", "pod_gpu_request", asked, node=on, pod=name)
+    _minutes(world, "kube_minute", "pod_gpu_request", asked, start, [gpus] * minutes, skip)
+    if labels:
+        told = {"namespace": "llm", "pod": name, **{f"label_{key}": value for key, value in labels.items()}}
+        _series(world, "kube_state_metrics", "pod_labels", told, pod=name)
+        _minutes(world, "kube_minute", "pod_labels", told, start, [1] * minutes, skip)
+
+
+def engine(
+    world: World, name: str, start: str, *, skip: Sequence[int] = (), served: str = "qwen", **samples: Sequence[int]
+) -> None:
+    """An engine's counters and gauges, one sample a minute: running, prompt, cached, output, prefill, decode, born."""
+    concepts = {
+        "running": ("requests_running", "gauge", {}),
+        "prompt": ("prompt_tokens", "counter", {}),
+        "cached": ("prompt_tokens_cached", "counter", {}),
+        "output": ("generation_tokens", "counter", {}),
+        "prefill": ("forward_seconds", "counter", {"category": "prefill"}),
+        "decode": ("forward_seconds", "counter", {"category": "decode"}),
+    }
+    for word, values in samples.items():
+        if word == "born":
+            labels = {"job": "vllm", "instance": name}
+            _series(world, "process", "process_start", labels, pod=name, target=name)
+            _minutes(world, "serving_minute", "process_start", labels, start, values, skip)
+            continue
+        concept, kind, more = concepts[word]
+        labels = {"pod": name, "namespace": "llm", "model_name": served, **more}
+        _series(world, "vllm", concept, labels, pod=name, kind=kind, target=name)
+        _minutes(world, "serving_minute", concept, labels, start, values, skip)
+
+
+def member(world: World, resource: str, route: str, role: str, **facts: Any) -> None:
+    """A row of a pool table."""
+    with world.connected() as c:
+        row = {
+            "load_id": "table",
+            "source": "table",
+            "resource_id": resource,
+            "cluster": CLUSTER,
+            "region_id": "us-east-1",
+            "route": route,
+            "pool": f"{route}-{role}",
+            "role": role,
+            "gpus": 8,
+            "valid_from": "2000-01-01",
+            "valid_to": "9999-12-31",
+            **facts,
+        }
+        world._insert(c, "pool_member", row)
+
+
+def machine(world: World, name: str, start: str, cost: str, *, hours: str = "1", **facts: Any) -> None:
+    """The bill line of a node's instance for one hour."""
+    world.line(
+        start,
+        cost,
+        service_name="Amazon Elastic Compute Cloud",
+        resource_id=f"i-{name}",
+        pricing_unit="Hrs",
+        consumed_quantity=hours,
+        x_usage_type="BoxUsage:g6e.12xlarge",
+        **facts,
+    )
+
+
+def asked(world: World, ended_at: str, claims: dict[str, str], **facts: Any) -> str:
+    """A call that the fleet answered."""
+    return world.call(
+        ended_at,
+        claims,
+        **{"provider": "self-hosted", "model": "qwen", "account_id": None, "scope": None, "region_id": None, **facts},
+    )
+
+
+def _series(
+    world: World,
+    exporter: str,
+    concept: str,
+    labels: dict[str, str],
+    *,
+    kind: str = "gauge",
+    pod: str | None = None,
+    node: str | None = None,
+    target: str = "",
+) -> None:
+    series = _name(concept, labels)
+    with world.connected() as c:
+        if c.execute("SELECT 1 FROM metric_series WHERE series_id = ?", [series]).fetchone():
+            return
+        c.execute(
+            "INSERT INTO metric_series BY NAME SELECT 'metrics' AS load_id, ? AS series_id, 'metrics' AS source, "
+            "? AS engine, ? AS metric, ? AS concept, ? AS sample_kind, 'one' AS unit, ? AS cluster, ? AS target_id, "
+            "'llm' AS namespace, ? AS pod, ? AS node, MAP(?::VARCHAR[], ?::VARCHAR[]) AS labels",
+            [series, exporter, concept, concept, kind, CLUSTER, target, pod, node, list(labels), list(labels.values())],
+        )
+
+
+def _minutes(
+    world: World,
+    table: str,
+    concept: str,
+    labels: dict[str, str],
+    start: str,
+    values: Sequence[int],
+    skip: Sequence[int],
+) -> None:
+    first = datetime.fromisoformat(start)
+    kept = [(first + timedelta(minutes=n), value) for n, value in enumerate(values) if n not in skip]
+    with world.connected() as c:
+        c.execute(
+            f"""
+            INSERT INTO {table} BY NAME
+            SELECT 'metrics' AS load_id, ? AS series_id, t AS minute, t AS first_at, v AS first_value, t AS last_at,
+                v AS last_value, 0 AS increase, 1 AS sample_count, v AS value_sum, v AS max_value, v AS min_value,
+                [t] AS sample_at, [v] AS sample_value
+            FROM (SELECT unnest(?::TIMESTAMP[]) AS t, unnest(?::BIGINT[]) AS v)
+            """,
+            [_name(concept, labels), [at for at, _ in kept], [value for _, value in kept]],
+        )
+        c.execute(
+            "INSERT INTO touched_hour SELECT DISTINCT date_trunc('hour', t + to_minutes(n)), 'metrics' "
+            "FROM (SELECT unnest(?::TIMESTAMP[]) AS t), (VALUES (0), (5)) AS s(n)",
+            [[at for at, _ in kept]],
+        )
+
+
+def _name(concept: str, labels: dict[str, str]) -> str:
+    return f"{concept}{sorted(labels.items())}"

@@ -1,0 +1,57 @@
+-- Step 2a: what every counter rose by, minute by minute, the seams between minutes included.
+-- grain:   series x minute
+-- inputs:  work_counter (counter minutes of the hours at hand, and of the five minutes before them),
+--          process_birth (target_id, started_at: when the process behind a target said it started)
+-- rule:    a seam is the difference to the last sample within five minutes; a lower value is a reset and counts whole.
+--          A series without one counts from zero if its process started within those five minutes, or if its target
+--          already showed the same metric under other labels; else the first value is unknown, counted, not booked.
+-- control: the sum over all minutes does not depend on how samples were split into loads.
+WITH followed AS (
+    SELECT
+        w.series_id AS series_id, w.target_id AS target_id, w.metric AS metric, w.concept AS concept,
+        w.category AS category, w.cluster AS cluster, w.namespace AS namespace, w.pod AS pod,
+        w.minute AS minute, w.first_at AS first_at, w.first_value AS first_value, w.increase AS increase,
+        lag(w.last_at) OVER (PARTITION BY w.series_id ORDER BY w.minute) AS previous_at,
+        lag(w.last_value) OVER (PARTITION BY w.series_id ORDER BY w.minute) AS previous_value
+    FROM work_counter AS w
+),
+shown AS (
+    -- when a target showed a metric last, whatever the labels
+    SELECT
+        t.target_id AS target_id, t.metric AS metric, t.minute AS minute,
+        lag(t.last_at) OVER (PARTITION BY t.target_id, t.metric ORDER BY t.minute) AS shown_at
+    FROM (
+        SELECT w.target_id AS target_id, w.metric AS metric, w.minute AS minute, max(w.last_at) AS last_at
+        FROM work_counter AS w
+        GROUP BY w.target_id, w.metric, w.minute
+    ) AS t
+),
+born AS (
+    SELECT f.series_id AS series_id, f.minute AS minute, max(b.started_at) AS started_at
+    FROM followed AS f
+    INNER JOIN process_birth AS b
+        ON b.target_id = f.target_id AND b.started_at <= f.first_at
+        AND b.started_at > f.first_at - INTERVAL 5 MINUTE
+    GROUP BY f.series_id, f.minute
+),
+seam AS (
+    SELECT
+        f.*,
+        CASE
+            WHEN f.previous_at >= f.first_at - INTERVAL 5 MINUTE
+                THEN CASE WHEN f.first_value >= f.previous_value THEN f.first_value - f.previous_value
+                          ELSE f.first_value END
+            WHEN n.started_at IS NOT NULL THEN f.first_value
+            WHEN f.previous_at IS NULL AND s.shown_at >= f.first_at - INTERVAL 5 MINUTE THEN f.first_value
+        END AS seam
+    FROM followed AS f
+    LEFT JOIN shown AS s ON s.target_id = f.target_id AND s.metric = f.metric AND s.minute = f.minute
+    LEFT JOIN born AS n ON n.series_id = f.series_id AND n.minute = f.minute
+)
+SELECT
+    s.series_id AS series_id, s.concept AS concept, s.category AS category, s.cluster AS cluster,
+    s.namespace AS namespace, s.pod AS pod, s.minute AS minute,
+    s.increase + coalesce(s.seam, 0) AS increase,
+    CASE WHEN s.seam IS NULL THEN 1 ELSE 0 END AS is_unknown
+FROM seam AS s
+INNER JOIN work_hour AS h ON h.hour = CAST(date_trunc('hour', s.minute) AS TIMESTAMP)

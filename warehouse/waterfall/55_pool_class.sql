@@ -1,0 +1,130 @@
+-- Step 4b: what a pool's busy time and its part of the cluster cost, by token class.
+-- grain:   hour x bill dimensions x cluster x region x route x pool x role x state x token class (NULL: no tokens)
+-- inputs:  node_share, cluster_share, pool_token, fleet_match, route_region, route_weight
+-- rule:    in this order: the role of the pool where prefill and decode are apart (pool_role), the engine's own
+--          GPU-seconds of both (engine_seconds), the configured weights (configured_ratio). Never request-seconds. The
+--          weight of a cached token is a stated prior. A pool without counters takes the tokens of the log.
+--          at_low and at_high: the same with the lower and the upper output weight.
+-- control: sum of nanos = sum of nanos of the states productive, under_used and shared.
+WITH amount AS (
+    SELECT
+        s.hour AS hour, s.billing_period AS billing_period, s.currency AS currency, s.status AS status,
+        s.account_id AS account_id, s.region_id AS region_id, s.service_name AS service_name,
+        s.line_class AS line_class, s.cluster AS cluster, s.region AS region, s.route AS route, s.pool AS pool,
+        s.role AS role, s.state AS state, s.effective_nano AS effective_nano, s.billed_nano AS billed_nano
+    FROM node_share AS s
+    WHERE s.state IN ('productive', 'under_used')
+    UNION ALL
+    SELECT
+        s.hour AS hour, s.billing_period AS billing_period, s.currency AS currency, s.status AS status,
+        s.account_id AS account_id, s.region_id AS region_id, s.service_name AS service_name,
+        s.line_class AS line_class, s.cluster AS cluster, s.region AS region, s.route AS route, s.pool AS pool,
+        s.role AS role, s.state AS state, s.effective_nano AS effective_nano, s.billed_nano AS billed_nano
+    FROM cluster_share AS s
+    WHERE s.state = 'shared'
+),
+logged AS (
+    SELECT
+        m.hour AS hour, m.route AS route, m.group_region AS group_region,
+        CAST(sum(CASE WHEN m.token_class = 'uncached_input' THEN m.event_tokens ELSE 0 END) AS BIGINT)
+            AS uncached_input_tokens,
+        CAST(sum(CASE WHEN m.token_class = 'cache_read' THEN m.event_tokens ELSE 0 END) AS BIGINT)
+            AS cache_read_tokens,
+        CAST(sum(CASE WHEN m.token_class = 'output' THEN m.event_tokens ELSE 0 END) AS BIGINT) AS output_tokens
+    FROM fleet_match AS m
+    GROUP BY m.hour, m.route, m.group_region
+),
+counted AS (
+    SELECT
+        p.hour AS hour, p.cluster AS cluster, p.region AS region, p.route AS route, p.pool AS pool, p.role AS role,
+        g.group_region AS group_region, p.prefill_us AS prefill_us, p.decode_us AS decode_us,
+        CASE WHEN p.uncached_input_tokens + p.cache_read_tokens + p.output_tokens > 0 THEN p.uncached_input_tokens
+             WHEN p.role = 'decode' THEN 0 ELSE coalesce(l.uncached_input_tokens, 0) END AS uncached_input_tokens,
+        CASE WHEN p.uncached_input_tokens + p.cache_read_tokens + p.output_tokens > 0 THEN p.cache_read_tokens
+             WHEN p.role = 'decode' THEN 0 ELSE coalesce(l.cache_read_tokens, 0) END AS cache_read_tokens,
+        CASE WHEN p.uncached_input_tokens + p.cache_read_tokens + p.output_tokens > 0 THEN p.output_tokens
+             WHEN p.role IN ('prefill', 'embedding') THEN 0 ELSE coalesce(l.output_tokens, 0) END AS output_tokens,
+        coalesce(k.cached_weight, 0) AS cached_weight, coalesce(k.output_weight, 1000) AS output_weight,
+        coalesce(k.output_low, 1000) AS output_low, coalesce(k.output_high, 1000) AS output_high,
+        CASE WHEN p.role IN ('prefill', 'decode', 'embedding') THEN 'pool_role'
+             WHEN p.prefill_us + p.decode_us > 0 THEN 'engine_seconds'
+             ELSE 'configured_ratio' END AS method
+    FROM pool_token AS p
+    INNER JOIN route_region AS g
+        ON g.hour = p.hour AND g.route = p.route AND coalesce(g.region, '') = coalesce(p.region, '')
+    LEFT JOIN logged AS l ON l.hour = g.hour AND l.route = g.route AND l.group_region = g.group_region
+    LEFT JOIN route_weight AS k ON k.route = p.route
+),
+worked AS (
+    SELECT
+        c.*,
+        c.uncached_input_tokens * 1000 AS uncached_work,
+        c.cache_read_tokens * c.cached_weight AS cached_work
+    FROM counted AS c
+),
+weighed AS (
+    SELECT
+        w.*,
+        CASE WHEN w.method <> 'engine_seconds' THEN w.uncached_work
+             WHEN w.uncached_work + w.cached_work = 0 THEN w.prefill_us
+             ELSE edge(w.prefill_us, w.uncached_work, w.uncached_work + w.cached_work) END AS uncached_weight,
+        CASE WHEN w.method <> 'engine_seconds' THEN w.cached_work
+             WHEN w.uncached_work + w.cached_work = 0 THEN 0
+             ELSE w.prefill_us - edge(w.prefill_us, w.uncached_work, w.uncached_work + w.cached_work) END
+            AS read_weight,
+        CASE WHEN w.method = 'engine_seconds' THEN w.decode_us ELSE w.output_tokens * w.output_weight END
+            AS answer_weight,
+        CASE WHEN w.method = 'engine_seconds' THEN w.decode_us ELSE w.output_tokens * w.output_low END
+            AS answer_low,
+        CASE WHEN w.method = 'engine_seconds' THEN w.decode_us ELSE w.output_tokens * w.output_high END
+            AS answer_high
+    FROM worked AS w
+),
+class_weight AS (
+    SELECT
+        v.hour AS hour, v.cluster AS cluster, v.region AS region, v.route AS route, v.pool AS pool, v.role AS role,
+        v.group_region AS group_region, v.method AS method, k.token_class AS token_class,
+        CASE WHEN k.token_class = 'uncached_input' THEN v.uncached_weight
+             WHEN k.token_class = 'cache_read' THEN v.read_weight ELSE v.answer_weight END AS weight,
+        CASE WHEN k.token_class = 'uncached_input' THEN v.uncached_weight
+             WHEN k.token_class = 'cache_read' THEN v.uncached_weight + v.read_weight
+             ELSE v.uncached_weight + v.read_weight + v.answer_weight END AS upto,
+        v.uncached_weight + v.read_weight + v.answer_weight AS total,
+        CASE WHEN k.token_class = 'output' THEN v.answer_low
+             WHEN k.token_class = 'cache_read' THEN v.read_weight ELSE v.uncached_weight END AS weight_low,
+        CASE WHEN k.token_class = 'uncached_input' THEN v.uncached_weight
+             WHEN k.token_class = 'cache_read' THEN v.uncached_weight + v.read_weight
+             ELSE v.uncached_weight + v.read_weight + v.answer_low END AS upto_low,
+        v.uncached_weight + v.read_weight + v.answer_low AS total_low,
+        CASE WHEN k.token_class = 'output' THEN v.answer_high
+             WHEN k.token_class = 'cache_read' THEN v.read_weight ELSE v.uncached_weight END AS weight_high,
+        CASE WHEN k.token_class = 'uncached_input' THEN v.uncached_weight
+             WHEN k.token_class = 'cache_read' THEN v.uncached_weight + v.read_weight
+             ELSE v.uncached_weight + v.read_weight + v.answer_high END AS upto_high,
+        v.uncached_weight + v.read_weight + v.answer_high AS total_high
+    FROM weighed AS v
+    CROSS JOIN (
+        SELECT 'uncached_input' AS token_class
+        UNION ALL SELECT 'cache_read' AS token_class
+        UNION ALL SELECT 'output' AS token_class
+    ) AS k
+    WHERE v.uncached_weight + v.read_weight + v.answer_weight > 0
+)
+SELECT
+    a.hour AS hour, a.billing_period AS billing_period, a.currency AS currency, a.status AS status,
+    a.account_id AS account_id, a.region_id AS region_id, a.service_name AS service_name,
+    a.line_class AS line_class, a.cluster AS cluster, a.region AS region, a.route AS route, a.pool AS pool,
+    a.role AS role, a.state AS state, c.group_region AS group_region, c.token_class AS token_class,
+    c.method AS method,
+    CAST(CASE WHEN c.total IS NULL THEN a.effective_nano
+              ELSE share(a.effective_nano, c.upto, c.weight, c.total) END AS BIGINT) AS effective_nano,
+    CAST(CASE WHEN c.total IS NULL THEN a.billed_nano
+              ELSE share(a.billed_nano, c.upto, c.weight, c.total) END AS BIGINT) AS billed_nano,
+    CAST(CASE WHEN c.total IS NULL THEN a.effective_nano
+              ELSE share(a.effective_nano, c.upto_low, c.weight_low, c.total_low) END AS BIGINT) AS at_low_nano,
+    CAST(CASE WHEN c.total IS NULL THEN a.effective_nano
+              ELSE share(a.effective_nano, c.upto_high, c.weight_high, c.total_high) END AS BIGINT) AS at_high_nano
+FROM amount AS a
+LEFT JOIN class_weight AS c
+    ON c.hour = a.hour AND c.cluster = a.cluster AND coalesce(c.region, '') = coalesce(a.region, '')
+    AND c.route = a.route AND c.pool = a.pool AND c.role = a.role
