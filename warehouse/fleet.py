@@ -102,10 +102,13 @@ def touch(connection: duckdb.DuckDBPyConnection) -> None:
         ) AS c ON h.hour >= c.from_hour AND h.hour <= c.to_minute;
         -- calls whose model is now served by the fleet, or no longer
         INSERT INTO fleet_change
-        SELECT r.hour FROM (SELECT DISTINCT unnest([date_trunc('hour', ended_at), date_trunc('hour', started_at)])
-                                AS hour, model, provider FROM usage_record WHERE provider = 'self-hosted') AS r
-        SEMI JOIN ((FROM fleet_route EXCEPT FROM known_route) UNION ALL (FROM known_route EXCEPT FROM fleet_route)) AS c
-            ON c.model = r.model;
+        SELECT DISTINCT h.hour FROM (
+            SELECT DISTINCT date_trunc('hour', started_at) AS first_hour, date_trunc('hour', ended_at) AS last_hour
+            FROM usage_record AS r
+            SEMI JOIN ((FROM fleet_route EXCEPT FROM known_route) UNION ALL
+                       (FROM known_route EXCEPT FROM fleet_route)) AS c ON c.model = r.model
+            WHERE r.provider = 'self-hosted') AS r
+        INNER JOIN hour_calendar AS h ON h.hour >= r.first_hour AND h.hour <= r.last_hour;
         """
     )
     if _exists(connection, "replica_window"):
@@ -142,7 +145,7 @@ def touch(connection: duckdb.DuckDBPyConnection) -> None:
 
 def samples(connection: duckdb.DuckDBPyConnection) -> None:
     """Fill the minutes of `work_hour` and what lies within reach of them: `work_counter`, `work_engine_sample`,
-    `process_birth`, `work_pod_sample`, `work_node_sample`, `work_gpu`, `event_minute`."""
+    `process_birth`, `work_pod_sample`, `work_node_sample`, `work_gpu`, `member_hour`, `event_minute`."""
     counters = ", ".join(f"'{name}'" for name in COUNTERS)
     others = ", ".join(f"'{name}'" for name in NOT_ENGINES)
     span = _span(connection)
@@ -207,6 +210,13 @@ def samples(connection: duckdb.DuckDBPyConnection) -> None:
         SEMI JOIN work_hour AS w ON w.hour = date_trunc('hour', m.minute)
         WHERE m.minute >= TIMESTAMP '{span[0]}' AND m.minute < TIMESTAMP '{span[1]}' AND s.pod IS NOT NULL
         GROUP BY ALL;
+        CREATE OR REPLACE TEMP TABLE member_hour AS
+        SELECT DISTINCT m.*, l.hour FROM fleet_member AS m
+        INNER JOIN (SELECT resource_id, date_trunc('hour', charge_period_start) AS hour FROM billing_line
+                    WHERE charge_period_start >= TIMESTAMP '{span[0]}' AND charge_period_start < TIMESTAMP '{span[1]}'
+                   ) AS l ON l.resource_id = m.resource_id
+        SEMI JOIN work_hour AS w ON w.hour = l.hour
+        WHERE l.hour + INTERVAL 1 HOUR > m.valid_from AND l.hour < m.valid_to;
         CREATE OR REPLACE TEMP TABLE event_minute AS
         SELECT DISTINCT e.route, unnest(generate_series(
             date_trunc('minute', greatest(e.started_at, TIMESTAMP '{span[0]}')),

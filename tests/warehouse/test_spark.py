@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import needs
+from tests import fleet, needs
 from tests.world import World
 from warehouse import owners, render, waterfall
 from warehouse import steps as runner
@@ -22,16 +22,52 @@ INPUTS = {
     "13_latency_hour": ["work_event"],
     "14_task_usage_hour": ["work_event"],
     "15_user_usage_hour": ["work_event"],
-    "20_bill_line": ["work_line", "model_name", "scope_service", "scope_account", "run_parameter"],
+    "20_bill_line": [
+        "work_line",
+        "model_name",
+        "scope_service",
+        "scope_account",
+        "run_parameter",
+        "fleet_resource",
+        "line_cluster",
+        "fleet_commitment",
+    ],
+    "30_counter_minute": ["work_counter", "process_birth", "work_hour"],
+    "31_pod_minute": ["work_pod_sample", "fleet_node", "member_hour", "minute_step", "work_hour"],
+    "32_replica_minute": [
+        "pod_minute",
+        "fleet_pod",
+        "work_engine_sample",
+        "counter_minute",
+        "event_minute",
+        "minute_step",
+    ],
+    "33_replica_window": ["replica_minute", "fleet_pod", "fleet_node", "route_weight"],
+    "34_node_hour": ["work_node_sample", "fleet_node", "member_hour", "minute_step", "work_hour"],
+    "35_work_reference": ["reference_window"],
+    "40_node_share": ["bill_line", "node_hour", "work_window", "work_reference"],
+    "41_cluster_share": ["bill_line", "work_window"],
+    "50_pool_token": ["work_window"],
+    "51_fleet_use": ["work_fleet_event", "work_hour"],
+    "52_route_region": ["pool_token", "fleet_use"],
+    "53_fleet_cell": ["fleet_use", "route_region", "pool_token"],
+    "54_fleet_match": ["fleet_cell", "pool_token", "route_region"],
+    "55_pool_class": ["node_share", "cluster_share", "pool_token", "fleet_match", "route_region", "route_weight"],
+    "56_fleet_posting": ["pool_class", "node_share", "cluster_share", "fleet_cell", "fleet_match", "run_parameter"],
     "60_bill_bucket": ["bill_line"],
     "61_bill_amount": ["bill_line"],
     "62_event_cell": ["event_class", "bill_bucket", "bucket_hour", "run_parameter"],
     "63_bucket_match": ["bill_bucket", "event_cell", "bill_watermark", "run_parameter"],
     "64_api_posting": ["bucket_match", "bill_amount", "event_cell", "run_parameter"],
-    "70_ledger_hour": ["api_posting", "bill_line"],
-    "71_task_hour": ["api_posting"],
-    "72_user_hour": ["api_posting"],
+    "70_ledger_hour": ["api_posting", "fleet_posting", "bill_line"],
+    "71_task_hour": ["api_posting", "fleet_posting"],
+    "72_user_hour": ["api_posting", "fleet_posting"],
     "73_match_hour": ["bucket_match", "api_posting"],
+    "75_pool_hour": ["work_window", "node_hour", "pool_token", "fleet_posting", "work_gpu"],
+    "76_ratio_hour": ["fleet_posting"],
+    "77_fleet_match_hour": ["fleet_match"],
+    "78_fleet_class_hour": ["pool_class"],
+    "79_fleet_line_hour": ["bill_line"],
     "80_overlay_scope": ["bill_line", "api_service", "scope_service", "scope_account", "period_usage"],
     "81_overlay_day": ["overlay_scope", "hour_calendar", "run_parameter"],
     "82_ledger_overlay": ["overlay_day", "day_usage"],
@@ -124,6 +160,7 @@ def _settings():
     return WarehouseSettings.model_validate(
         {
             "zone": "Europe/Paris",
+            "fleet": {"routes": [{"name": "qwen", "models": ["qwen-lora"]}], "weights": {"output": 3.5}},
             "attribution": {"scope": {"services": ["Amazon OpenSearch"], "accounts": ["222233334444"]}},
             "owners": [
                 {"when": {"key_alias": "search-*"}, "set": {"team": "search", "app": "app-{tag.app}"}},
@@ -206,3 +243,82 @@ def _fill(world):
     world.line("2026-10-01 00:00", "-12.5", end="2026-10-20 00:00", x_charge_family="credit", charge_category="Credit")
     world.line("2026-10-01 00:00", "4.2", end="2026-10-01 00:00", x_charge_family="tax", charge_category="Tax")
     world.line("2026-10-25 10:00", "9.9", service_name="Amazon EC2")
+    _fleet(world)
+
+
+def _fleet(world):
+    """Nodes that come and go, gaps, resets, births, roles, exact seconds, a pool table, regions told and not told."""
+    start = "2026-10-06 08:57"
+    for number, role in enumerate(("both", "prefill", "decode", "both")):
+        fleet.node(world, f"n{number}", start, 170, gpus=4, skip=range(30, 50) if number == 3 else ())
+        fleet.pod(
+            world, f"p{number}", f"n{number}", start, 160, gpus=3, app="Org/Qwen", role=role, version=f"v{number}"
+        )
+        more = (
+            {"prefill": [90 * n for n in range(150)], "decode": [7_000 * n for n in range(150)]} if number == 3 else {}
+        )
+        fleet.engine(
+            world,
+            f"p{number}",
+            "2026-10-06 09:02",
+            skip=(40, 41, *range(60, 70)),
+            running=[n % 7 // 5 for n in range(150)],
+            prompt=[113 * (n % 80) for n in range(150)],
+            cached=[31 * (n % 80) for n in range(150)],
+            output=[29 * (n % 80) for n in range(150)],
+            born=[1_791_190_920_000_000 + n // 75 * 4_500_000_000 for n in range(150)],
+            **more,
+        )
+    fleet.node(world, "system", start, 170, gpus=0)
+    fleet.node(world, "n5", "2026-09-30 10:00", 90)
+    fleet.pod(world, "p5", "n5", "2026-09-30 10:00", 90, app="qwen", role="both")
+    fleet.engine(world, "p5", "2026-09-30 10:00", running=[1] * 90, prompt=[700 * n for n in range(90)])
+    fleet.member(world, "i-table", "llama", "embedding", valid_to="2026-10-06 10:30")
+    for hour in (8, 9, 10, 11, 12):
+        at = f"2026-10-06 {hour:02d}:00"
+        for number in range(4):
+            fleet.machine(world, f"n{number}", at, f"{hour}.123456789", hours="0.97" if hour < 11 else "1")
+        fleet.machine(world, "system", at, "0.5")
+        fleet.machine(world, "table", at, "17", hours="8")
+        world.line(at, "0.1", x_service_code="AmazonEKS", resource_id="arn:aws:eks:us-east-1:1:cluster/east")
+        world.line(at, "0.07", tags={"eks:cluster-name": "east"}, x_usage_type="EBS:VolumeUsage.gp3")
+    fleet.machine(world, "n1", "2026-10-06 10:00", "3.3", commitment_discount_id="sp-1")
+    world.line(
+        "2026-10-06 10:00",
+        "4.4",
+        x_charge_family="commitment",
+        commitment_discount_id="sp-1",
+        service_name="Savings Plans",
+    )
+    for number in range(40):
+        fleet.asked(
+            world,
+            f"2026-10-06 {9 + number % 3:02d}:{(number * 11) % 60:02d}:07.5",
+            [{"key_alias": "search-1"}, {"tag.app": "batch"}, {}][number % 3],
+            started_at=f"2026-10-06 {8 + number % 3:02d}:50",
+            first_token_at=[None, f"2026-10-06 {9 + number % 3:02d}:00:03"][number % 2],
+            model=["qwen", "qwen-lora", "llama"][number % 3],
+            region_id=["us-east-1", "us-east-1", None][number % 3 if number > 20 else 0],
+            uncached_input=number * 37,
+            cache_read=[0, 11][number % 2],
+            output=[None, 100 + number][number % 4 > 0],
+            task_id=[None, "t3"][number % 2],
+            user_id=[None, "u2"][number % 2],
+        )
+    series = world.rows("SELECT series_id FROM metric_series WHERE pod = 'p0' AND concept = 'requests_running'")[0][0]
+    with world.connected() as c:
+        c.execute(
+            """
+            INSERT INTO metric_series BY NAME
+            SELECT * REPLACE ('gpu-' || concept AS series_id, 'dcgm' AS engine) FROM (
+                SELECT s.* REPLACE (k.concept AS concept) FROM metric_series AS s,
+                    (VALUES ('gpu_engine_active'), ('memory_used'), ('memory_free')) AS k(concept)
+                WHERE s.series_id = ?);
+            """,
+            [series],
+        )
+        c.execute(
+            "INSERT INTO gpu_minute SELECT m.* REPLACE (s.series_id AS series_id, 70 AS value_sum) "
+            "FROM serving_minute AS m, metric_series AS s WHERE m.series_id = ? AND s.engine = 'dcgm'",
+            [series],
+        )

@@ -1,7 +1,8 @@
 -- Step 2b: which pod held how many GPUs of which node, minute by minute.
 -- grain:   pod x node x minute
 -- inputs:  work_pod_sample (a pod's GPU requests as kube-state-metrics showed them, with the minutes around the hours
---          at hand), fleet_node (node lives), fleet_member (hand-written pool table), minute_step (n = 0 .. 59), work_hour
+--          at hand), fleet_node (node lives), member_hour (hand-written pool table,
+--          hours in which the bill knows the resource), minute_step (n = 0 .. 59), work_hour
 -- rule:    a sample holds until the next one if that comes within five minutes. A resource in the pool table is there
 --          whole minutes from valid_from to valid_to.
 WITH followed AS (
@@ -34,8 +35,7 @@ INNER JOIN fleet_node AS n
 UNION ALL
 SELECT
     p.cluster AS cluster, '' AS namespace, p.member_id AS pod, p.resource_id AS node, p.resource_id AS instance_id,
-    w.hour + m.n * INTERVAL 1 MINUTE AS minute, w.hour AS hour, p.gpus AS gpus, 1 AS is_table
-FROM fleet_member AS p
-INNER JOIN work_hour AS w ON w.hour + INTERVAL 1 HOUR > p.valid_from AND w.hour < p.valid_to
+    p.hour + m.n * INTERVAL 1 MINUTE AS minute, p.hour AS hour, p.gpus AS gpus, 1 AS is_table
+FROM member_hour AS p
 CROSS JOIN minute_step AS m
-WHERE w.hour + m.n * INTERVAL 1 MINUTE >= p.valid_from AND w.hour + m.n * INTERVAL 1 MINUTE < p.valid_to
+WHERE p.hour + m.n * INTERVAL 1 MINUTE >= p.valid_from AND p.hour + m.n * INTERVAL 1 MINUTE < p.valid_to

@@ -1,6 +1,6 @@
 -- Step 2c: how long every node of a cluster is known to have been there, and how long it was seen.
 -- grain:   node x hour
--- inputs:  work_node_sample (node x minute as kube-state-metrics showed it), fleet_node, fleet_member, minute_step,
+-- inputs:  work_node_sample (node x minute as kube-state-metrics showed it), fleet_node, member_hour, minute_step,
 --          work_hour
 -- rule:    from the first minute a node was ever seen to the last it lives; minutes of its life that no sample within
 --          five minutes tells of are unseen.
@@ -47,8 +47,7 @@ LEFT JOIN seen AS s
 UNION ALL
 SELECT
     p.cluster AS cluster, p.resource_id AS node, p.resource_id AS instance_id, p.region_id AS region,
-    max(p.gpu_type) AS gpu_type, max(p.gpus) AS gpus, w.hour AS hour, 1 AS is_table,
+    max(p.gpu_type) AS gpu_type, max(p.gpus) AS gpus, p.hour AS hour, 1 AS is_table,
     CAST(3600000 AS BIGINT) AS life_ms, CAST(3600000 AS BIGINT) AS seen_ms
-FROM fleet_member AS p
-INNER JOIN work_hour AS w ON w.hour + INTERVAL 1 HOUR > p.valid_from AND w.hour < p.valid_to
-GROUP BY p.cluster, p.resource_id, p.region_id, w.hour
+FROM member_hour AS p
+GROUP BY p.cluster, p.resource_id, p.region_id, p.hour
