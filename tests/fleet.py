@@ -43,12 +43,14 @@ def pod(
 def engine(
     world: World, name: str, start: str, *, skip: Sequence[int] = (), served: str = "qwen", **samples: Sequence[int]
 ) -> None:
-    """An engine's counters and gauges, one sample a minute: running, prompt, cached, output, prefill, decode, born."""
+    """An engine's counters and gauges, one sample a minute: running, prompt, cached, output,
+    steps, prefill, decode, born."""
     concepts = {
         "running": ("requests_running", "gauge", {}),
         "prompt": ("prompt_tokens", "counter", {}),
         "cached": ("prompt_tokens_cached", "counter", {}),
         "output": ("generation_tokens", "counter", {}),
+        "steps": ("engine_steps", "counter", {}),
         "prefill": ("forward_seconds", "counter", {"category": "prefill"}),
         "decode": ("forward_seconds", "counter", {"category": "decode"}),
     }

@@ -13,7 +13,7 @@ from warehouse.settings import FleetSettings, WarehouseSettings, WorkWeights
 SELF_HOSTED = "self-hosted"
 # How far a sample tells of the time around it; the steps say the same in SQL.
 REACH = "INTERVAL 5 MINUTE"
-COUNTERS = ("prompt_tokens", "prompt_tokens_cached", "generation_tokens", "forward_seconds")
+COUNTERS = ("prompt_tokens", "prompt_tokens_cached", "generation_tokens", "forward_seconds", "engine_steps")
 NOT_ENGINES = ("dcgm", "kube_state_metrics", "process")
 CLUSTER_TAGS = ("awseksclustername", "eksclustername", "ekseksclustername", "usereksclustername")
 
@@ -388,7 +388,8 @@ def _routes(connection: duckdb.DuckDBPyConnection, settings: FleetSettings) -> N
         CREATE OR REPLACE TEMP TABLE route_weight AS
         WITH given AS (
             SELECT unnest(from_json(CAST(? AS JSON), '[{"route": "VARCHAR", "cached_weight": "BIGINT",
-                "output_weight": "BIGINT", "output_low": "BIGINT", "output_high": "BIGINT"}]'), recursive := true))
+                "output_weight": "BIGINT", "output_low": "BIGINT", "output_high": "BIGINT", "step_weight": "BIGINT",
+                "step_low": "BIGINT", "step_high": "BIGINT", "reference_batch": "BIGINT"}]'), recursive := true))
         SELECT r.route, g.* EXCLUDE (route)
         FROM (SELECT DISTINCT route FROM fleet_route) AS r
         INNER JOIN given AS g
@@ -405,6 +406,10 @@ def _thousandths(weights: WorkWeights) -> dict[str, int]:
         "output_weight": int(weights.output * 1000),
         "output_low": int(weights.output_low * 1000),
         "output_high": int(weights.output_high * 1000),
+        "step_weight": int(weights.step * 1000),
+        "step_low": int(weights.step * weights.output_low / weights.output * 1000),
+        "step_high": int(weights.step * weights.output_high / weights.output * 1000),
+        "reference_batch": weights.reference_batch,
     }
 
 

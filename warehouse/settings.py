@@ -76,14 +76,26 @@ class AttributionSettings(Settings):
 
 
 class WorkWeights(Settings):
-    """How much work a token is, an uncached input token being 1; used where neither roles nor exact seconds exist."""
+    """How much work a token is, an uncached input token being 1; used where neither roles nor exact seconds exist.
+
+    An engine step costs something whatever its batch. `output` is an output token in a step of `reference_batch`
+    sequences; what steps of smaller batches cost beyond that is under-used, not a token's cost.
+    """
 
     cache_read: Decimal = Field(
         Decimal("0.05"), ge=0, le=1, decimal_places=3, description="a stated prior: it cannot be measured from outside"
     )
-    output: Decimal = Field(Decimal(4), gt=0, le=1000, decimal_places=3)
+    output: Decimal = Field(Decimal(4), gt=0, le=1000, decimal_places=3, description="at the reference batch")
     output_low: Decimal = Field(Decimal(2), gt=0, le=1000, decimal_places=3, description="lower end of the interval")
     output_high: Decimal = Field(Decimal(8), gt=0, le=1000, decimal_places=3, description="upper end of the interval")
+    step: Decimal = Field(
+        Decimal(300),
+        ge=0,
+        le=100_000,
+        decimal_places=3,
+        description="one engine step, whatever its batch; as uncertain as `output`",
+    )
+    reference_batch: int = Field(128, ge=1, le=100_000, description="sequences in a step that is well used")
 
     @model_validator(mode="after")
     def _interval_holds_the_ratio(self) -> "WorkWeights":

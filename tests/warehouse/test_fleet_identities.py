@@ -172,7 +172,11 @@ def _pod(world: World, name: str, pod) -> None:
     )
     if not pod["engine"]:
         return
-    running, counters, born = [], {"prompt": [], "cached": [], "output": [], "prefill": [], "decode": []}, []
+    running, counters, born = (
+        [],
+        {word: [] for word in ("prompt", "cached", "output", "steps", "prefill", "decode")},
+        [],
+    )
     values = dict.fromkeys(counters, 0)
     began = int((START + timedelta(minutes=pod["start"]) - datetime(1970, 1, 1)).total_seconds()) * 1_000_000
     prompt, cached, output = pod["rates"]
@@ -182,7 +186,14 @@ def _pod(world: World, name: str, pod) -> None:
             began += minute * 60_000_000
         works = minute % pod["quiet"] == 0
         running.append(int(works))
-        steps = {"prompt": prompt, "cached": cached, "output": output, "prefill": 3_000_000, "decode": 1_000_000}
+        steps = {
+            "prompt": prompt,
+            "cached": cached,
+            "output": output,
+            "steps": 9,
+            "prefill": 3_000_000,
+            "decode": 1_000_000,
+        }
         for word in counters:
             values[word] += steps[word] if works else 0
             counters[word].append(values[word])
@@ -193,7 +204,7 @@ def _pod(world: World, name: str, pod) -> None:
         at(pod["start"] + pod["late"]),
         skip=skipped(pod["engine_gaps"], length),
         running=running,
-        **{word: counters[word] for word in ("prompt", "cached", "output")},
+        **{word: counters[word] for word in ("prompt", "cached", "output", "steps")},
         **({"prefill": counters["prefill"], "decode": counters["decode"]} if pod["exact"] else {}),
         **({"born": born} if pod["born"] else {}),
     )

@@ -172,6 +172,36 @@ def test_exact_engine_seconds_go_before_the_configured_ratio(world):
     assert teams(world) == {("search-1", "output"): (3, 590), ("search-1", "uncached_input"): (9, 5900)}
 
 
+def test_what_small_batches_cost_beyond_full_ones_is_under_used_by_those_who_generated(world):
+    """2,560 tokens in 620 steps instead of 20: 600 spare steps at 300, 2,560 tokens at 4, 10,240 of input."""
+    fleet.node(world, "n1", HOUR, 60)
+    fleet.pod(world, "p1", "n1", HOUR, 60, app="qwen")
+    fleet.engine(
+        world,
+        "p1",
+        HOUR,
+        running=[1] * 60,
+        prompt=[0, 10_240] + [10_240] * 58,
+        output=[0, 2_560] + [2_560] * 58,
+        steps=[0, 620] + [620] * 58,
+    )
+    fleet.machine(world, "n1", HOUR, "20.048")
+    fleet.asked(world, "2026-10-07 10:30", {"key_alias": "search-1"}, uncached_input=10_240, output=1_280)
+    fleet.asked(world, "2026-10-07 10:30", {"key_alias": "ads-1"}, output=1_280)
+    assert teams(world) == {
+        ("ads-1", "output"): (0.512, 1_280),
+        ("search-1", "output"): (0.512, 1_280),
+        ("search-1", "uncached_input"): (1.024, 10_240),
+    }
+    assert teams(world, "under_used") == {("ads-1", "output"): (9, 0), ("search-1", "output"): (9, 0)}
+    # weights twice as large: 20,480 of 20,480 + 360,000 + 10,240 parts are the tokens', and so on
+    low, high = world.rows(
+        "SELECT sum(at_low_nano), sum(at_high_nano) FROM ratio_hour WHERE claim_set_id LIKE '%ads%'"
+    )[0]
+    assert low / 1e9 == pytest.approx(20.048 / 2 * (5_120 + 90_000) / (5_120 + 90_000 + 10_240), abs=1e-6)
+    assert high / 1e9 == pytest.approx(20.048 / 2 * (20_480 + 360_000) / (20_480 + 360_000 + 10_240), abs=1e-6)
+
+
 def test_a_log_that_tells_no_cache_reads_is_split_as_the_engines_say(world):
     serve(world, cached=50)
     fleet.machine(world, "n1", HOUR, "12")

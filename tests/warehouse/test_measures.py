@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests import fleet
 from tests.world import World
 from warehouse import measures
 from warehouse.measures import COMPONENTS, DIMENSIONS, MEASURES, Filters, UnknownMeasure, table
@@ -170,3 +171,143 @@ def test_no_sql_reaches_files_outside_the_scope(world):
 def test_a_price_per_million_divides_by_the_tokens_that_have_a_price(snapshot):
     priced = table(snapshot, ["list_cost_per_mtok_usd"], where=Filters(model=("nova-pro",))).to_pylist()
     assert table(snapshot, ["list_cost_per_mtok_usd"]).to_pylist() == priced
+
+
+# --- The own fleet: eight GPUs for two hours, half of them held by a pod; the bill has the first hour ---
+
+GPU_HOUR_MS = 3_600_000
+
+
+def fleet_world(folder, *, is_billed=True):
+    owners = [{"when": {"key_alias": "*"}, "set": {"team": "{key_alias}"}}]
+    world = World(folder, WarehouseSettings.model_validate({"owners": owners}))
+    hour = "2026-10-07 10:00"
+    with world.connected():
+        fleet.node(world, "n1", hour, 120, gpus=8)
+        fleet.pod(world, "p1", "n1", hour, 120, gpus=4, app="qwen", inference_pool="east-qwen")
+        rising = [100 * n for n in range(60)]
+        fleet.engine(
+            world,
+            "p1",
+            hour,
+            running=[1] * 60 + [0] * 60,
+            prompt=rising + [5900] * 60,
+            cached=[each // 4 for each in rising] + [1475] * 60,
+            output=[each // 10 for each in rising] + [590] * 60,
+        )
+        labels = {"pod": "p1", "gpu": "0"}
+        fleet._series(world, "dcgm", "gpu_engine_active", labels, pod="p1")
+        fleet._minutes(world, "gpu_minute", "gpu_engine_active", labels, hour, [900_000] * 60 + [100_000] * 60, ())
+        fleet.asked(world, "2026-10-07 10:30", {"key_alias": "search"}, uncached_input=4425, cache_read=1475)
+        fleet.asked(world, "2026-10-07 10:30", {"key_alias": "ads"}, output=590)
+        if is_billed:
+            fleet.machine(world, "n1", hour, "24")
+    world.publish()
+    return world
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    return fleet_world(tmp_path_factory.mktemp("own"))
+
+
+@pytest.fixture(scope="module")
+def own_snapshot(own):
+    return Snapshot.open(own.layout.published, Scope.everything("test"))
+
+
+def figures(snapshot, *names, by=(), where=None):
+    return table(snapshot, names, by, where).to_pylist()
+
+
+@pytest.mark.parametrize("mart", ["pool_hour", "ratio_day"])
+def test_the_fleets_groups_add_up_to_the_total_for_every_dimension(own_snapshot, mart):
+    names = [name for name in additive() if COMPONENTS[MEASURES[name].numerator].mart == mart]
+    total = table(own_snapshot, names).to_pylist()[0]
+    assert any(total.values())
+    for dimension in set(DIMENSIONS[mart]) - {"currency"}:
+        rows = table(own_snapshot, names, [dimension]).to_pylist()
+        for name in names:
+            assert sum((row[name] or 0 for row in rows), Decimal(0)) == (total[name] or 0), (name, dimension)
+
+
+def test_gpu_time_is_held_busy_and_requested_by_nobody(own_snapshot):
+    names = ("gpu_ms", "gpu_held_ms", "gpu_busy_ms", "gpu_no_traffic_ms", "gpu_not_requested_ms", "gpu_unbilled_ms")
+    row = figures(own_snapshot, *names, "gpu_busy_share")[0]
+    assert {name: row[name] / GPU_HOUR_MS for name in names} == {
+        "gpu_ms": 16, "gpu_held_ms": 8, "gpu_busy_ms": 4, "gpu_no_traffic_ms": 4, "gpu_not_requested_ms": 8,
+        "gpu_unbilled_ms": 8,
+    }  # fmt: skip
+    assert row["gpu_busy_share"] == 4 / 16
+    pool = figures(own_snapshot, "gpu_busy_share", where=Filters(pool=("east-qwen",)))
+    assert pool == [{"gpu_busy_share": 0.5}]
+
+
+def test_unit_costs_of_the_fleet_divide_by_what_the_bill_has_reached(own_snapshot):
+    names = ("cost_per_gpu_hour_usd", "engine_cost_per_mtok_usd")
+    row = figures(own_snapshot, *names, "fleet_cost_usd", "fleet_idle_cost_usd", "fleet_unmeasured_cost_usd")[0]
+    assert row["fleet_cost_usd"] == 24
+    assert row["fleet_idle_cost_usd"] == 12
+    assert row["fleet_unmeasured_cost_usd"] == 0  # the hour without a bill makes it no less known
+    assert row["cost_per_gpu_hour_usd"] == pytest.approx(3)
+    assert row["engine_cost_per_mtok_usd"] == pytest.approx(12 / 6490 * 1e6)
+
+
+def test_what_no_bill_has_reached_is_unknown_and_not_free(tmp_path):
+    snapshot = Snapshot.open(fleet_world(tmp_path, is_billed=False).layout.published, Scope.everything("test"))
+    names = ("fleet_cost_usd", "fleet_idle_cost_usd", "cost_per_gpu_hour_usd", "weighed_cost_usd")
+    row = figures(snapshot, *names, "gpu_busy_share", "gpu_unbilled_ms", "gpu_ms")[0]
+    assert (row["fleet_cost_usd"], row["fleet_idle_cost_usd"], row["cost_per_gpu_hour_usd"]) == (None, None, None)
+    assert row["gpu_busy_share"] == 4 / 16
+    assert row["gpu_unbilled_ms"] == row["gpu_ms"]
+
+
+def test_input_computed_input_and_output_stand_apart_over_held_and_over_busy_time(own_snapshot):
+    names = [f"{kind}_per_{state}gpu_second" for kind in ("input_tokens", "computed_input_tokens", "output_tokens")
+             for state in ("", "busy_")]  # fmt: skip
+    row = figures(own_snapshot, *names)[0]
+    seconds = 8 * 3600
+    assert row == pytest.approx(
+        {
+            "input_tokens_per_gpu_second": 5900 / seconds,
+            "input_tokens_per_busy_gpu_second": 5900 / seconds * 2,
+            "computed_input_tokens_per_gpu_second": 4425 / seconds,
+            "computed_input_tokens_per_busy_gpu_second": 4425 / seconds * 2,
+            "output_tokens_per_gpu_second": 590 / seconds,
+            "output_tokens_per_busy_gpu_second": 590 / seconds * 2,
+        }
+    )
+
+
+def test_dcgm_activity_is_a_mean_of_samples_and_memory_without_samples_is_unknown(own_snapshot):
+    row = figures(own_snapshot, "gpu_engine_active_share", "gpu_memory_used_share", "unknown_counter_starts")[0]
+    assert row["gpu_engine_active_share"] == pytest.approx(0.5)
+    assert row["gpu_memory_used_share"] is None
+    assert row["unknown_counter_starts"] == 3
+
+
+def test_weights_move_money_between_teams_and_not_the_total(own_snapshot):
+    # 5,900 input tokens (a quarter from the cache, at 0.05) and 590 output tokens at 4, or 2, or 8
+    names = ("weighed_cost_usd", "weighed_low_cost_usd", "weighed_high_cost_usd")
+    work = 4425 + 1475 * 0.05
+    rows = {row.pop("team"): tuple(float(value) for value in row.values())
+            for row in figures(own_snapshot, *names, by=("team",))}  # fmt: skip
+    assert rows == {
+        "search": pytest.approx([12 * work / (work + 590 * weight) for weight in (4, 2, 8)]),
+        "ads": pytest.approx([12 * 590 * weight / (work + 590 * weight) for weight in (4, 2, 8)]),
+    }
+    assert figures(own_snapshot, *names) == [dict.fromkeys(names, Decimal(12))]
+    assert figures(own_snapshot, "weighed_cost_usd", by=("method",))[0]["method"] == "configured_ratio"
+
+
+def test_pools_are_withheld_from_a_reader_of_one_team_and_their_own_use_is_not(own):
+    snapshot = Snapshot.open(own.layout.published, Scope.of("reader", ["ads"]))
+    row = figures(snapshot, "fleet_cost_usd", "gpu_busy_ms", "gpu_busy_share", "unknown_counter_starts")[0]
+    assert set(row.values()) == {None}
+    assert [row["team"] for row in figures(snapshot, "weighed_cost_usd", by=("team",))] == ["ads"]
+
+
+def test_what_the_own_fleet_serves_has_a_cost_and_lacks_no_price(own_snapshot):
+    assert figures(own_snapshot, "unpriced_tokens", "known_cost_tokens") == [
+        {"unpriced_tokens": 0, "known_cost_tokens": 6490}
+    ]

@@ -266,6 +266,7 @@ def _fleet(world):
             prompt=[113 * (n % 80) for n in range(150)],
             cached=[31 * (n % 80) for n in range(150)],
             output=[29 * (n % 80) for n in range(150)],
+            steps=[7 * (n % 80) for n in range(150)],
             born=[1_791_190_920_000_000 + n // 75 * 4_500_000_000 for n in range(150)],
             **more,
         )

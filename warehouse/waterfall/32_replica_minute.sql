@@ -15,6 +15,7 @@ WITH risen AS (
             AS BIGINT) AS prefill_us,
         CAST(sum(CASE WHEN c.concept = 'forward_seconds' AND c.category = 'decode' THEN c.increase ELSE 0 END)
             AS BIGINT) AS decode_us,
+        CAST(sum(CASE WHEN c.concept = 'engine_steps' THEN c.increase ELSE 0 END) AS BIGINT) AS engine_steps,
         CAST(sum(c.increase) AS BIGINT) AS increase,
         CAST(sum(c.is_unknown) AS BIGINT) AS unknown_series
     FROM counter_minute AS c
@@ -56,6 +57,7 @@ SELECT
     CASE WHEN r.cached_tokens > r.prompt_tokens THEN r.prompt_tokens ELSE coalesce(r.cached_tokens, 0) END
         AS cached_tokens,
     coalesce(r.output_tokens, 0) AS output_tokens,
+    coalesce(r.engine_steps, 0) AS engine_steps,
     coalesce(r.prefill_us, 0) AS prefill_us, coalesce(r.decode_us, 0) AS decode_us,
     coalesce(r.unknown_series, 0) AS unknown_series
 FROM pod_minute AS p

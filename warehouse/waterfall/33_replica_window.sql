@@ -26,6 +26,7 @@ SELECT
     CAST(sum(r.prompt_tokens) AS BIGINT) AS prompt_tokens,
     CAST(sum(r.cached_tokens) AS BIGINT) AS cached_tokens,
     CAST(sum(r.output_tokens) AS BIGINT) AS output_tokens,
+    CAST(sum(r.engine_steps) AS BIGINT) AS engine_steps,
     CAST(sum(r.prefill_us) AS BIGINT) AS prefill_us,
     CAST(sum(r.decode_us) AS BIGINT) AS decode_us,
     CAST(sum(

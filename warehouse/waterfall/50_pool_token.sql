@@ -10,6 +10,7 @@ SELECT
     CAST(sum(CASE WHEN w.role = 'decode' THEN 0 ELSE w.cached_tokens END) AS BIGINT) AS cache_read_tokens,
     CAST(sum(CASE WHEN w.role IN ('prefill', 'embedding') THEN 0 ELSE w.output_tokens END) AS BIGINT)
         AS output_tokens,
+    CAST(sum(w.engine_steps) AS BIGINT) AS engine_steps,
     CAST(sum(w.prefill_us) AS BIGINT) AS prefill_us, CAST(sum(w.decode_us) AS BIGINT) AS decode_us,
     CAST(sum(w.sampled_minutes) AS BIGINT) AS sampled_minutes,
     CAST(sum(w.unknown_series) AS BIGINT) AS unknown_series
