@@ -1,5 +1,7 @@
 """One delivery of the bill for one month: Bedrock, everything else, credits, support and tax."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from demo import cloud
@@ -17,14 +19,25 @@ CREDITS = (("AmazonBedrockService", 900, 6), ("AmazonBedrock", 60, 10), ("Amazon
 """(product code, at most so many dollars, at most so many percent of the month's charges)."""
 
 
-def draw_up(simulation: Simulation, period: Period, metered: np.ndarray, tariff: Tariff) -> Ledger:
-    """The bill of a month. `metered`: the metered lines that have reached billing by this delivery."""
+def draw_up(
+    simulation: Simulation,
+    period: Period,
+    metered: np.ndarray,
+    tariff: Tariff,
+    fleet: Callable[[Ledger], None] | None = None,
+) -> Ledger:
+    """The bill of a month. `metered`: the metered lines that have reached billing by this delivery.
+
+    `fleet` adds the lines of the company's GPU fleet.
+    """
     window = simulation.window
     ledger = Ledger(period)
     mine = metered[(metered["hour_us"] >= period.start_us) & (metered["hour_us"] < period.end_us)]
     add_bedrock(ledger, mine, tariff)
     from_us, until_us = max(period.start_us, window.start_us), min(period.end_us, window.billed_until_us)
     cloud.add_services(generator(simulation.seed, f"cloud {period.label}"), ledger, from_us, until_us)
+    if fleet is not None:
+        fleet(ledger)
     add_credits(ledger)
     add_support(ledger)
     add_tax(ledger)

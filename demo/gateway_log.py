@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import orjson
@@ -87,6 +88,16 @@ def key_metadata(credential: Credential | None, account_id: str) -> Json:
     }
 
 
+class Writer(Protocol):
+    """Calls by row: when they start (`rows["start_us"]`), the id of their record, and the record itself."""
+
+    rows: dict[str, list[int]]
+
+    def record(self, row: int) -> str | None: ...
+
+    def payload(self, row: int) -> bytes: ...
+
+
 class PayloadWriter:
     """Turns rows of `Simulation.calls` into payloads."""
 
@@ -115,6 +126,9 @@ class PayloadWriter:
             }
             for deployment in DEPLOYMENTS
         ]
+
+    def record(self, row: int) -> str | None:
+        return self.names.record[row]
 
     def payload(self, row: int) -> bytes:
         """One StandardLoggingPayload as compact JSON."""
@@ -273,23 +287,23 @@ def write(out: Path, simulation: Simulation, names: Names) -> list[Path]:
     return [*write_compacted(folder, writer, compacted), *write_raw(folder, writer, raw)]
 
 
-def write_compacted(folder: Path, writer: PayloadWriter, rows: np.ndarray) -> Iterator[Path]:
+def write_compacted(folder: Path, writer: Writer, rows: np.ndarray, suffix: str = "") -> Iterator[Path]:
     """One gzip file of JSON lines per hour of start."""
     start_us = writer.rows["start_us"]
     for hour, found in groupby(rows.tolist(), key=lambda row: start_us[row] // (DAY // 24)):
         at = instant(hour * (DAY // 24))
-        file = folder / f"{at:%Y-%m-%d}" / f"litellm-{at:%Y-%m-%d-%H}.jsonl.gz"
+        file = folder / f"{at:%Y-%m-%d}" / f"litellm-{at:%Y-%m-%d-%H}{suffix}.jsonl.gz"
         file.parent.mkdir(parents=True, exist_ok=True)
         text = b"\n".join([writer.payload(row) for row in found]) + b"\n"
         file.write_bytes(gzip.compress(text, COMPRESSION_LEVEL, mtime=0))
         yield file
 
 
-def write_raw(folder: Path, writer: PayloadWriter, rows: np.ndarray) -> Iterator[Path]:
+def write_raw(folder: Path, writer: Writer, rows: np.ndarray) -> Iterator[Path]:
     """One object per request, named as LiteLLM's S3 callback names it."""
     for row in rows.tolist():
         at = instant(writer.rows["start_us"][row])
-        file = folder / f"{at:%Y-%m-%d}" / f"time-{at:%H-%M-%S}-{at.microsecond:06d}_{writer.names.record[row]}.json"
+        file = folder / f"{at:%Y-%m-%d}" / f"time-{at:%H-%M-%S}-{at.microsecond:06d}_{writer.record(row)}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(writer.payload(row))
         yield file

@@ -24,6 +24,9 @@ ROW = np.dtype(
         ("usage", "f8"),
         ("cost_nano", "i8"),
         ("public_nano", "i8"),  # list price; equals the cost but for Marketplace, where AWS shows 0
+        ("plan_nano", "i8"),  # what usage covered by a Savings Plan costs under it
+        ("commitment_nano", "i8"),  # of a Savings Plan in an hour, and what of it is used
+        ("used_nano", "i8"),
     ]
 )
 
@@ -92,7 +95,7 @@ class Ledger:
 
     def add_one(self, kind: int, cost_nano: int, usage: float, start_us: int, end_us: int) -> None:
         """One line; list price = cost."""
-        self.add(np.array([(kind, start_us, end_us, usage, cost_nano, cost_nano)], dtype=ROW))
+        self.add(np.array([(kind, start_us, end_us, usage, cost_nano, cost_nano, 0, 0, 0)], dtype=ROW))
 
     def all_rows(self) -> np.ndarray:
         """Every line so far, by start and kind."""
@@ -114,6 +117,8 @@ class Ledger:
             | {name: pa.array([_pairs(kind.get(name)) for kind in self.kinds], type=MAP) for name in _DESCRIBED_MAPS}
         ).take(pa.array(rows["kind"]))
         cost = pa.array(rows["cost_nano"] / 1e9)
+        line_types = np.array([kind["line_item_line_item_type"] for kind in self.kinds])[rows["kind"]]
+        covered, fee = line_types == "SavingsPlanCoveredUsage", line_types == "SavingsPlanRecurringFee"
         by_line = {
             "identity_line_item_id": pa.array(line_ids, type=STRING),
             "identity_time_interval": pa.array(_intervals(rows["start_us"], rows["end_us"]), type=STRING),
@@ -125,6 +130,11 @@ class Ledger:
             "line_item_usage_start_date": _times(rows["start_us"]),
             "line_item_usage_end_date": _times(rows["end_us"]),
             "pricing_public_on_demand_cost": pa.array(rows["public_nano"] / 1e9),
+            "savings_plan_savings_plan_effective_cost": pa.array(rows["plan_nano"] / 1e9, mask=~covered),
+            "savings_plan_total_commitment_to_date": pa.array(rows["commitment_nano"] / 1e9, mask=~fee),
+            "savings_plan_used_commitment": pa.array(rows["used_nano"] / 1e9, mask=~fee),
+            "savings_plan_recurring_commitment_for_billing_period": pa.array(rows["commitment_nano"] / 1e9, mask=~fee),
+            "savings_plan_amortized_upfront_commitment_for_billing_period": pa.array(np.zeros(len(rows)), mask=~fee),
         }
         empty = {kind: pa.nulls(len(rows), kind) for kind in (STRING, DOUBLE, NUMBER_MAP)}
         columns = []
@@ -139,7 +149,7 @@ class Ledger:
 
 
 _BY_LINE = {"identity_line_item_id", "identity_time_interval"}
-_UNUSED_GROUPS = ("reservation_", "savings_plan_", "capacity_reservation_", "split_line_item_")
+_UNUSED_GROUPS = ("reservation_", "capacity_reservation_", "split_line_item_")
 _DESCRIBED_STRINGS = [
     column.name
     for column in SCHEMA

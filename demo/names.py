@@ -10,7 +10,7 @@ from demo.simulation import Simulation, generator
 MASTER_KEY_HASH = "88dc28d0f030c55ed4ab77ed8faf098196cb1c05df778539800c9f1243fe6b4b"
 
 
-def _uuids(rng: np.random.Generator, n: int) -> list[str]:
+def uuids(rng: np.random.Generator, n: int) -> list[str]:
     """n random ids in the form of UUIDs."""
     text = rng.bytes(16 * n).hex()
     found = (text[32 * number : 32 * (number + 1)] for number in range(n))
@@ -35,9 +35,9 @@ def name_calls(simulation: Simulation) -> Names:
     """Give every call its ids."""
     calls = simulation.calls
     rng = generator(simulation.seed, "ids")
-    traces = _uuids(rng, int(calls["trace"].max(initial=-1)) + 1)
-    operations = _uuids(rng, int(calls["operation"].max(initial=-1)) + 1)
-    answers = _uuids(rng, len(calls))
+    traces = uuids(rng, int(calls["trace"].max(initial=-1)) + 1)
+    operations = uuids(rng, int(calls["operation"].max(initial=-1)) + 1)
+    answers = uuids(rng, len(calls))
     trace = [
         f"task-{traces[number][:13]}" if task else traces[number]
         for number, task in zip(calls["trace"].tolist(), calls["task"].tolist(), strict=True)

@@ -13,6 +13,10 @@ from demo import bill, cur, gateway_log, incident_sizes, metering, restatement, 
 from demo.calls import Status, is_billed, is_logged
 from demo.clock import DAY, HOUR, MINUTE, Period, Window, instant, iso
 from demo.editions import Edition
+from demo.fleet import company, openmetrics
+from demo.fleet.catalogue import CLUSTERS, POOLS, ROUTES
+from demo.fleet.catalogue import DEPLOYMENTS as FLEET_DEPLOYMENTS
+from demo.fleet.company import FleetOfCompany
 from demo.incident_sizes import Incident
 from demo.ledger import Ledger
 from demo.metering import Tariff
@@ -28,7 +32,10 @@ NEXT_DELIVERY = ".next-delivery"
 
 @dataclass(frozen=True)
 class Organisation:
-    """What was written. `as_of`: the instant at which the company 'is'; `gateway_calls`: records of the gateway."""
+    """What was written.
+
+    `as_of`: the instant at which the company 'is'; `gateway_calls`: records of the gateway; `samples`: of metrics.
+    """
 
     out: Path
     as_of: datetime
@@ -36,18 +43,20 @@ class Organisation:
     attempts: int
     bill_lines: int
     files: int
+    samples: int = 0
 
 
 def write(
     out: Path, *, seed: int = 7, days: int = 30, scale: float = 1.0, end: date = date(2026, 11, 15)
 ) -> Organisation:
-    """Write the company under `out`: `cur/`, `gateway/`, `truth/` and `organisation.json`.
+    """Write the company under `out`: `cur/`, `gateway/`, `metrics/`, `truth/` and `organisation.json`.
 
-    Same arguments, same bytes. `scale` 1 is about 340,000 gateway calls in 30 days.
+    Same arguments, same bytes. `scale` 1 is about 340,000 gateway calls of managed models in 30 days, and 175,000 of
+    the company's own GPU fleet in the last ten.
     """
     if days < 1 or scale <= 0:
         raise ValueError(f"days must be at least 1 and scale positive, not {days} and {scale}")
-    for name in (cur.PREFIX, gateway_log.FOLDER, truth.FOLDER):
+    for name in (cur.PREFIX, gateway_log.FOLDER, openmetrics.FOLDER, truth.FOLDER):
         if (out / name).exists():
             raise FileExistsError(
                 f"{out / name} is there already: give an empty folder, or remove the old demonstration"
@@ -56,22 +65,28 @@ def write(
     window = Window(days, end)
     simulation = simulate(seed, window, scale)
     names = name_calls(simulation)
+    fleet = company.simulate(seed, window, scale)
     facts = {"as_of": iso(window.as_of_us), "seed": seed, "days": days, "scale": scale, "end": end.isoformat()}
     (out / FACTS).write_text(json.dumps(facts, indent=2) + "\n")
-    bill_files, bill_lines, truth_files = write_bill_and_truth(out, simulation, names, facts)
     gateway_files = gateway_log.write(out, simulation, names)
+    fleet_files, fleet_calls, samples = fleet.write(out)
+    facts_of_fleet = fleet.summary(fleet_calls, samples)
+    bill_files, bill_lines, truth_files = write_bill_and_truth(
+        out, simulation, names, fleet, facts | {"fleet": facts_of_fleet}
+    )
     return Organisation(
         out=out,
         as_of=instant(window.as_of_us),
-        gateway_calls=int(is_logged(simulation.calls).sum()),
-        attempts=len(simulation.calls),
+        gateway_calls=int(is_logged(simulation.calls).sum()) + fleet_calls,
+        attempts=len(simulation.calls) + len(fleet.fleet.attempts),
         bill_lines=bill_lines,
-        files=len(bill_files) + len(truth_files) + len(gateway_files) + 1,
+        files=len(bill_files) + len(truth_files) + len(gateway_files) + len(fleet_files) + 1,
+        samples=samples,
     )
 
 
 def write_bill_and_truth(
-    out: Path, simulation: Simulation, names: Names, facts: dict[str, object]
+    out: Path, simulation: Simulation, names: Names, fleet: FleetOfCompany, facts: dict[str, object]
 ) -> tuple[list[Path], int, list[Path]]:
     """Both deliveries of the bill and the truth. Returns bill files, lines of the first delivery, truth files."""
     window = simulation.window
@@ -89,12 +104,12 @@ def write_bill_and_truth(
     on_time = np.arange(len(metered)) != correction.late
     for period in periods:
         delivery = cur.Delivery(period, delivered_us(window, period), 1)
-        ledger = bill.draw_up(simulation, period, metered[on_time], first.tariff)
+        ledger = bill.draw_up(simulation, period, metered[on_time], first.tariff, fleet.add_to_bill)
         files += write_delivery(out, simulation, ledger, delivery)
         lines += len(ledger.all_rows())
         totals.append(summary_of(ledger, delivery, "first"))
     later = cur.Delivery(periods[-1], window.as_of_us + 9 * HOUR + 5 * MINUTE, 2)
-    ledger = bill.draw_up(simulation, periods[-1], metered, restated.tariff)
+    ledger = bill.draw_up(simulation, periods[-1], metered, restated.tariff, fleet.add_to_bill)
     shutil.rmtree(out / NEXT_DELIVERY, ignore_errors=True)
     write_delivery(out / NEXT_DELIVERY, simulation, ledger, later)
     totals.append(summary_of(ledger, later, "restated"))
@@ -105,6 +120,7 @@ def write_bill_and_truth(
         "cost_by_hour_restated": truth_tables.cost_by_hour(simulation, restated),
         "cost_by_call": truth_tables.cost_by_call(simulation, names, first, restated),
         "cost_by_task": truth_tables.cost_by_task(simulation, names, first, restated),
+        **fleet.truth_tables(),
     }
     return files, lines, truth.write(out, tables, summary(simulation, facts, totals, incidents))
 
@@ -172,6 +188,10 @@ def config() -> str:
     text: str = jinja2.Template(template, undefined=jinja2.StrictUndefined, keep_trailing_newline=True).render(
         accounts_by_name=ACCOUNTS,
         deployments=DEPLOYMENTS,
+        fleet_clusters=CLUSTERS,
+        fleet_deployments=FLEET_DEPLOYMENTS,
+        fleet_routes=ROUTES,
+        mixed={pool.route for pool in POOLS.values() if pool.role not in ("prefill", "decode")},
         teams=[
             {"name": team, "id": number, "apps": [app.name for app in APPS if app.team == team and app.has_credential]}
             for team, number in TEAMS.items()

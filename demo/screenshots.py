@@ -25,6 +25,7 @@ PAGES = {
     "models": "models",
     "teams": "teams",
     "tasks": "tasks?period=Last+30+days",
+    "fleet": "fleet",
     "reconciliation": "reconciliation",
 }
 WIDTH, HEIGHT = 1440, 900

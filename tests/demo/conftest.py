@@ -37,7 +37,7 @@ class Company:
         return next(incident for incident in self.truth["incidents"] if incident["name"] == name)
 
     def sql(self, query: str) -> list[tuple[Any, ...]]:
-        """Run a query over the views cur (with `nano`, the cost), by_hour, by_hour_restated, by_call and by_task."""
+        """Run a query over cur (with `nano`, the cost), by_hour, by_hour_restated, by_call, by_task and fleet_*."""
         connection = duckdb.connect()
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(
@@ -53,6 +53,9 @@ class Company:
             ("by_hour_restated", "cost_by_hour_restated"),
             ("by_call", "cost_by_call"),
             ("by_task", "cost_by_task"),
+            ("fleet_request", "fleet_request"),
+            ("fleet_replica_minute", "fleet_replica_minute"),
+            ("fleet_node_hour", "fleet_node_hour"),
         ):
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM '{self.out}/truth/{file}.parquet'")
         return connection.execute(query).fetchall()
@@ -73,8 +76,20 @@ def company(tmp_path_factory: pytest.TempPathFactory) -> Company:
 
 
 @pytest.fixture(scope="session")
-def records(company: Company) -> list[dict[str, Any]]:
+def every_record(company: Company) -> list[dict[str, Any]]:
     return list(company.log())
+
+
+@pytest.fixture(scope="session")
+def records(every_record: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Calls of managed models."""
+    return [one for one in every_record if one["custom_llm_provider"] == "bedrock"]
+
+
+@pytest.fixture(scope="session")
+def fleet_records(every_record: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Calls of the company's own GPU fleet."""
+    return [one for one in every_record if one["custom_llm_provider"] == "hosted_vllm"]
 
 
 @pytest.fixture(scope="session")

@@ -112,7 +112,9 @@ def test_usage_stops_twenty_hours_before_the_end(company: Company) -> None:
 
 def test_the_rest_of_the_bill(company: Company) -> None:
     kinds = dict(company.sql("SELECT line_item_line_item_type, sum(nano)::BIGINT FROM cur GROUP BY 1"))
-    assert set(kinds) == {"Usage", "Fee", "Tax", "Credit"}
+    plan = {"SavingsPlanCoveredUsage", "SavingsPlanNegation", "SavingsPlanRecurringFee"}
+    assert set(kinds) == {"Usage", "Fee", "Tax", "Credit"} | plan
+    assert kinds["SavingsPlanCoveredUsage"] == -kinds["SavingsPlanNegation"]
     assert kinds["Credit"] < 0 < min(kinds["Fee"], kinds["Tax"])
     products = {code for (code,) in company.sql("SELECT DISTINCT line_item_product_code FROM cur")}
     assert products >= {"AmazonEC2", "AmazonS3", "AmazonRDS", "AmazonCloudWatch", "AWSSupportBusiness"}

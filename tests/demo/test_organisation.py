@@ -42,7 +42,7 @@ def test_small_companies_are_fast(tmp_path: Path) -> None:
     write(tmp_path / "warm", days=1, scale=0.001)
     started = time.process_time()
     write(tmp_path / "measured", days=3, scale=0.02)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 8
 
 
 def test_an_old_company_is_not_written_over(tmp_path: Path) -> None:
@@ -84,7 +84,12 @@ def test_config_is_valid_and_knows_no_truth(tmp_path: Path) -> None:
     path.write_text(text)
     settings = configurations.load(path)
     assert {rule.set["team"] for rule in settings.owners if "team" in rule.set} >= {"search", "support", "platform"}
-    assert [source.name for source in settings.sources] == ["aws-bill", "gateway"]
+    assert [source.name for source in settings.sources] == [
+        "aws-bill",
+        "gateway",
+        "metrics-us-east-1",
+        "metrics-eu-west-1",
+    ]
     assert "truth" not in text
     assert "backfill-script" not in text
 
@@ -96,7 +101,8 @@ def test_default_company(tmp_path: Path) -> None:
     organisation = write(tmp_path)
     took = time.process_time() - started
     company = Company(organisation)
-    assert 300_000 <= organisation.gateway_calls <= 360_000
+    assert 480_000 <= organisation.gateway_calls <= 540_000
+    assert 1_500_000 <= organisation.samples <= 3_000_000
     assert 60_000 <= organisation.bill_lines <= 150_000
     ((nano,),) = company.sql("SELECT sum(nano)::BIGINT FROM cur WHERE of_model")
     assert 40_000 <= nano / 1e9 <= 120_000
@@ -107,4 +113,4 @@ def test_default_company(tmp_path: Path) -> None:
     assert 0.25 < coding < 0.5
     assert company.incident("runaway_agent")["calls"] > 1500
     assert -220e9 < company.incident("bill_restatement")["cost_nano_usd"] < -180e9
-    assert took < 45
+    assert took < 90
