@@ -59,7 +59,10 @@ class House:
 
     def evidence(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything that attribution reads, without the names of loads: the same evidence is the same value."""
-        tables = ("billing_line", "bill_version", "usage_record", "claim_set", "price", "fx_rate", "model_alias")
+        tables = (
+            "billing_line", "bill_version", "usage_record", "claim_set", "price", "fx_rate", "model_alias",
+            "metric_series", "serving_minute", "gpu_minute", "kube_minute", "pool_member",
+        )  # fmt: skip
         found = {}
         for table in tables:
             kept = [

@@ -12,7 +12,7 @@ import pytest
 
 from collector.registry import kinds
 from tests.collector.conftest import Builder
-from tests.collector.writing import Export, bedrock, lines, payload
+from tests.collector.writing import START, Export, bedrock, lines, payload
 
 Row = dict[str, Any]
 
@@ -104,12 +104,58 @@ def cur2() -> Format:
     )
 
 
-FORMATS = [litellm(), generic("csv"), generic("jsonl"), generic("parquet"), cur2()]
+def openmetrics() -> Format:
+    def row(n: int, value: str = "5", rest: str = "") -> Row:
+        return {"text": f'vllm:prompt_tokens_total{{pod="p"}} {value} {START.timestamp() + 60 * n:.3f}{rest}'}
+
+    def write(folder: Path, n: int, rows: list[Row]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{n}.om").write_text("".join(f"{each['text']}\n" for each in rows) + "# EOF\n")
+
+    return Format(
+        "openmetrics",
+        lambda folder: {"name": "s", "kind": "openmetrics", "location": str(folder), "cluster": "east"},
+        write,
+        row,
+        lambda n: row(n, "NaN"),
+        lambda n: row(n, rest=' # {trace_id="x"} 1.0'),
+        "serving_minute",
+    )
+
+
+def pool_table() -> Format:
+    def row(n: int, **changes: object) -> Row:
+        return {
+            "resource_id": f"i-{n:017x}", "cluster": "east", "region": "us-east-1", "route": "qwen3-32b",
+            "pool": "east-mixed", "role": "mixed", "gpus": 4, "gpu_type": "L40S", "valid_from": "2026-11-01",
+            "valid_to": "", **changes,
+        }  # fmt: skip
+
+    def write(folder: Path, n: int, rows: list[Row]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        names = list(dict.fromkeys(name for each in rows for name in each))
+        text = [",".join(names), *(",".join(str(each.get(name, "")) for name in names) for each in rows)]
+        (folder / f"{n}.csv").write_text("\n".join(text) + "\n")
+
+    return Format(
+        "pool_table",
+        lambda folder: {"name": "s", "kind": "pool_table", "location": str(folder)},
+        write,
+        row,
+        lambda n: row(n, gpus=-1),
+        lambda n: row(n, note="x"),
+        "pool_member",
+    )
+
+
+FORMATS = [litellm(), generic("csv"), generic("jsonl"), generic("parquet"), cur2(), openmetrics(), pool_table()]
+ASKED = {"prometheus"}
+"""Kinds that ask a server and read no deliveries; what they must do is in a file of their own."""
 each_format = pytest.mark.parametrize("form", FORMATS, ids=[form.name for form in FORMATS])
 
 
 def test_every_kind_that_the_registry_finds_is_tested_here(tmp_path: Path) -> None:
-    assert {form.source(tmp_path)["kind"] for form in FORMATS} == set(kinds())
+    assert {form.source(tmp_path)["kind"] for form in FORMATS} | ASKED == set(kinds())
 
 
 def rows(form: Format, numbers: range) -> list[Row]:
