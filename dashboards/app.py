@@ -12,6 +12,7 @@ PAGES = (
     ("models", "Models", ":material/deployed_code:"),
     ("teams", "Teams and apps", ":material/groups:"),
     ("tasks", "Agent tasks", ":material/smart_toy:"),
+    ("fleet", "GPU and pools", ":material/memory:"),
     ("reconciliation", "Reconciliation", ":material/balance:"),
 )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 import streamlit as st
 
-from dashboards import bill_queries, parts, queries, task_queries, words
+from dashboards import bill_queries, fleet_queries, parts, queries, task_queries, words
 from dashboards.filters import View
 from warehouse.snapshot import Snapshot
 
@@ -13,6 +13,7 @@ from warehouse.snapshot import Snapshot
 DRIFT_SHARE = 0.03
 VARIANCE_SHARE = 0.001
 LATE_HOURS = 36
+FLEET_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,13 @@ def show(snapshot: Snapshot, view: View) -> None:
         everything = "Nothing: every billed token is explained, owned and priced, and no row was refused."
         st.caption(everything if whole else "Nothing in what is shown here.")
         return
-    titles = {"teams": "Teams and apps", "models": "Models", "tasks": "Agent tasks", "reconciliation": "Reconciliation"}
+    titles = {
+        "teams": "Teams and apps",
+        "models": "Models",
+        "tasks": "Agent tasks",
+        "fleet": "GPU and pools",
+        "reconciliation": "Reconciliation",
+    }
     with st.container(border=True, gap=None, key="attention"):
         for matter in found:
             with st.container(horizontal=True, vertical_alignment="center", wrap=False, gap="medium"):
@@ -46,6 +53,7 @@ def matters(snapshot: Snapshot, view: View) -> list[Matter]:
     found = [*_unpriced(snapshot, view), *_drift(snapshot, view), *_runaways(snapshot, view)]
     if snapshot.scope.teams is None:
         found += [*_unowned(snapshot, view), *_tokens(snapshot, view), *_restated(snapshot), *_sources(snapshot)]
+        found += _fleet(snapshot, view)
     return sorted(found, key=lambda matter: -abs(matter.amount))
 
 
@@ -80,8 +88,11 @@ def _unowned(snapshot: Snapshot, view: View) -> list[Matter]:
 
 
 def _unpriced(snapshot: Snapshot, view: View) -> list[Matter]:
+    where = queries.managed(snapshot, view.filters)
+    if where is None:
+        return []
     names = ("unpriced_tokens", "unknown_cost_tokens", "usage_cost_usd")
-    frame = queries.table(snapshot, names, ("model",), view.filters)
+    frame = queries.table(snapshot, names, ("model",), where)
     frame = frame[frame["unpriced_tokens"].fillna(0) > 0].sort_values("unpriced_tokens", ascending=False)
     found = []
     for row in frame.head(3).itertuples():
@@ -112,9 +123,12 @@ def _drift(snapshot: Snapshot, view: View) -> list[Matter]:
 
 
 def against_book(snapshot: Snapshot, view: View) -> pd.DataFrame:
-    """Per model the cost per million tokens by bill and by price book; unknown where a part has no price."""
+    """Per model the cost per million tokens by bill and by price book, of managed APIs; unknown where a part has no
+    price."""
     names = ("usage_cost_usd", "cost_per_mtok_usd", "list_cost_per_mtok_usd", "unpriced_tokens")
-    frame = queries.table(snapshot, names, ("model",), view.filters)
+    where = queries.managed(snapshot, view.filters)
+    frame = queries.table(snapshot, names, ("model",), where or view.filters)
+    frame = frame if where else frame.head(0)
     frame = frame[frame["model"].notna()].copy()
     priced = frame["unpriced_tokens"].fillna(0).eq(0) & (frame["list_cost_per_mtok_usd"] > 0)
     frame["list_cost_per_mtok_usd"] = frame["list_cost_per_mtok_usd"].where(priced)
@@ -136,6 +150,35 @@ def _runaways(snapshot: Snapshot, view: View) -> list[Matter]:
             cost,
         )
     ]
+
+
+def _fleet(snapshot: Snapshot, view: View) -> list[Matter]:
+    """GPUs that were paid for and did nothing, did less than they can, or that nothing tells of."""
+    if not queries.knows("pool_hour", view.filters):
+        return []
+    causes = fleet_queries.IDLE
+    names = ("fleet_cost_usd", "fleet_idle_cost_usd", "fleet_under_used_cost_usd", "fleet_unmeasured_cost_usd")
+    row = queries.totals(snapshot, (*names, *causes), view.filters)
+    total = row["fleet_cost_usd"] or 0
+    if total <= 0:
+        return []
+    largest = max(causes, key=lambda name: row[name] or 0)
+    texts = {
+        "fleet_idle_cost_usd": "was paid for GPUs that did nothing ({share} of the own fleet's cost), most of it for "
+        f"{causes[largest]}.",
+        "fleet_under_used_cost_usd": "was paid for GPUs that were busy below what they did the week before ({share} "
+        "of the own fleet's cost).",
+        "fleet_unmeasured_cost_usd": "was paid for GPUs that no metric tells of ({share} of the own fleet's cost): a "
+        "scrape is missing.",
+    }
+    found = []
+    for name, text in texts.items():
+        amount = row[name] or 0
+        share = float(amount) / float(total)
+        if share >= FLEET_SHARE or (name == "fleet_unmeasured_cost_usd" and share >= DRIFT_SHARE):
+            said = f"**{words.money(amount, snapshot.currency)}** {text.format(share=words.share(share))}"
+            found.append(Matter(said, "fleet", float(amount)))
+    return found
 
 
 def _tokens(snapshot: Snapshot, view: View) -> list[Matter]:

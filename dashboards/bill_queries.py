@@ -82,6 +82,22 @@ def out_of_scope(snapshot: Snapshot, billing_period: str, currency: str) -> pd.D
 
 
 @cached
+def flows(snapshot: Snapshot, billing_period: str, currency: str) -> pd.DataFrame:
+    """The bill of one period by service, line class, kind and team: whole nano-dollars, of either sign."""
+    return frame(
+        snapshot.sql(
+            """
+            SELECT coalesce(service_name, 'no service') AS service, line_class, kind, team,
+                CAST(sum(effective_nano) AS BIGINT) AS nano
+            FROM cost_day WHERE basis = 'billed' AND billing_period = ? AND currency = ?
+            GROUP BY ALL HAVING sum(effective_nano) <> 0 ORDER BY ALL
+            """,
+            [billing_period, currency],
+        )
+    )
+
+
+@cached
 def matches(snapshot: Snapshot, where: Filters, with_class: bool) -> pd.DataFrame:
     """Bill tokens against logged tokens, by model or by model and token class."""
     keys = "model, token_class" if with_class else "model"
@@ -176,7 +192,8 @@ def watermarks(snapshot: Snapshot) -> list[Row]:
         snapshot.sql(
             """
             SELECT provider, account_id, max(hour) + INTERVAL 1 HOUR AS billed_until FROM cost_hour
-            WHERE basis = 'billed' AND token_class IS NOT NULL AND kind IN ('usage', 'unattributed')
+            WHERE basis = 'billed' AND token_class IS NOT NULL AND line_class = 'model_api'
+                AND kind IN ('usage', 'unattributed')
             GROUP BY ALL ORDER BY billed_until, account_id
             """
         )

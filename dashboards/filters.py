@@ -14,6 +14,7 @@ from dashboards import queries, words
 from warehouse.measures import Filters
 from warehouse.snapshot import Snapshot
 
+OWNERS = ("team", "app", "environment")
 DIMENSIONS = {"team": "Team", "app": "App", "model": "Model", "provider": "Provider", "environment": "Environment"}
 NOBODY = "(none)"
 ROLLING = {"Last 7 days": 7, "Last 14 days": 14, "Last 30 days": 30, "Last 90 days": 90}
@@ -50,13 +51,17 @@ class View:
         """The period in words."""
         return words.days(self.first_day, self.last_day)
 
+    def also(self, **chosen: tuple[str | None, ...]) -> "View":
+        """The same, restricted to these values too."""
+        return View(
+            replace(self.filters, **chosen),  # type: ignore[arg-type]
+            replace(self.before, **chosen) if self.before else None,  # type: ignore[arg-type]
+        )
+
     def without(self, *dimensions: str) -> "View":
         """The same without some dimensions."""
         nothing: dict[str, tuple[str | None, ...]] = dict.fromkeys(dimensions, ())
-        return View(
-            replace(self.filters, **nothing),  # type: ignore[arg-type]
-            replace(self.before, **nothing) if self.before else None,  # type: ignore[arg-type]
-        )
+        return self.also(**nothing)
 
 
 def last_whole_day(snapshot: Snapshot) -> date:
@@ -117,6 +122,13 @@ def sidebar(snapshot: Snapshot) -> View:
         choices = queries.choices(snapshot)
         chosen = {name: _choice(name, title, choices[name]) for name, title in DIMENSIONS.items()}
     return view(snapshot, first, last, chosen)
+
+
+def pools(view: View, choices: dict[str, tuple[str | None, ...]]) -> View:
+    """The filters of a page about the own fleet, beside those that all pages share."""
+    titles = {"cluster": "Cluster", "pool": "Pool"}
+    with st.container(horizontal=True, key="by-pools"):
+        return view.also(**{name: _choice(name, title, choices[name]) for name, title in titles.items()})
 
 
 def _custom(snapshot: Snapshot) -> tuple[date, date]:

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from dashboards import parts, queries, theme, words
+from dashboards import comparison, parts, queries, theme, words
 from dashboards.attention import against_book
 from dashboards.charts import days as day_charts
 from dashboards.charts import parts as part_charts
@@ -53,10 +53,11 @@ def render(snapshot: Snapshot, view: View) -> None:
         return
     known = known.sort_values(["inference_cost_usd", "total_tokens"], ascending=False, na_position="last")
     _cost(snapshot, view, known)
+    comparison.show(snapshot, view)
     _unit_costs(snapshot, view, known)
     use = queries.table(snapshot, USE, ("model",), view.filters)
     use = use.set_index("model").reindex(known["model"]).reset_index()
-    _unpriced(snapshot, view, use, known)
+    _unpriced(snapshot, view, use)
     _tokens(snapshot, use)
     _service(snapshot, view, known["model"].tolist())
 
@@ -65,7 +66,7 @@ def _cost(snapshot: Snapshot, view: View, cost: pd.DataFrame) -> None:
     parts.section(
         "Cost per model",
         "Inference cost: usage and unattributed, billed and estimated. Per Mtok: usage cost / million "
-        "tokens of logged calls. Drift: bill against price book, where every token has a price.",
+        "tokens of logged calls. Drift: bill against price book, where every token has a price; of managed APIs.",
     )
     currency = snapshot.currency
     book = against_book(snapshot, view)[["model", "list_cost_per_mtok_usd", "drift"]]
@@ -131,16 +132,19 @@ def _daily(snapshot: Snapshot, view: View) -> pd.DataFrame:
     return daily.assign(cost_per_mtok_usd=daily["cost_per_mtok_usd"].mask(hidden))
 
 
-def _unpriced(snapshot: Snapshot, view: View, use: pd.DataFrame, cost: pd.DataFrame) -> None:
+def _unpriced(snapshot: Snapshot, view: View, use: pd.DataFrame) -> None:
     parts.section(
         "Models without a price",
-        "Logged tokens that the price book does not know. What is not billed yet stays unknown.",
+        "Logged tokens that the price book does not know. What is not billed yet stays unknown. What the own fleet "
+        "serves has a cost and needs no price.",
     )
     missing = use[use["unpriced_tokens"].fillna(0) > 0]
     if missing.empty:
         st.caption("None: every logged token has a price.")
         return
-    frame = missing.merge(cost[["model", "usage_cost_usd", "unknown_cost_tokens", "cost_per_mtok_usd"]], on="model")
+    where = queries.managed(snapshot, view.filters)
+    cost = queries.table(snapshot, ("usage_cost_usd", "unknown_cost_tokens"), ("model",), where or view.filters)
+    frame = missing.merge(cost, on="model")
     owners = queries.table(snapshot, ("unpriced_tokens",), ("model", "team", "app"), view.filters)
     owners = owners[owners["unpriced_tokens"].fillna(0) > 0]
     callers = (

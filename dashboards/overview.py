@@ -13,6 +13,7 @@ from dashboards.tables import Column, named, table
 from warehouse.snapshot import Snapshot
 
 WHOLE = ("ownerless_cost_usd", "unattributed_cost_usd")
+FLEET = ("self_hosted_cost_usd", "idle_cost_usd", "unmeasured_cost_usd", "under_used_cost_usd")
 NOTES = (
     "usage_billed_cost_usd",
     "estimated_cost_usd",
@@ -26,6 +27,7 @@ NOTES = (
     "cache_saving_usd",
     "unattributed_tokens",
     *WHOLE,
+    *FLEET,
 )
 ESTIMATED = "Estimated"
 DIMENSIONS = {"team": "By team", "model": "By model", "app": "By app"}
@@ -61,6 +63,8 @@ def headline(snapshot: Snapshot, view: View, facts: dict[str, Scalar]) -> list[F
     unknown = facts["unknown_cost_tokens"]
     no_task = queries.splits("tasks", view.filters) and not queries.totals(snapshot, ("tasks",), view.filters)["tasks"]
     loaded = "with support, tax, credits"
+    if facts["self_hosted_cost_usd"]:
+        loaded += ", idle and under-used GPUs"
     if view.filters.model:
         loaded = "support, tax and credits belong to no model"
     wanted = [
@@ -103,7 +107,15 @@ def headline(snapshot: Snapshot, view: View, facts: dict[str, Scalar]) -> list[F
             Figure("ownerless_share", f"{money('ownerless_cost_usd')} of inference cost", title="Without a team"),
             Figure("unattributed_share", f"{money('unattributed_cost_usd')}, in no log", title="Unattributed"),
         ]
-    unpriced = f"cost unknown for {words.tokens(unknown)}" if unknown else "not in the price book, but billed"
+    if snapshot.scope.teams is None and facts["self_hosted_cost_usd"]:
+        wanted += [
+            Figure("self_hosted_cost_usd", f"under-used: {money('under_used_cost_usd')}", more_is="neither"),
+            Figure("idle_cost_usd", f"unmeasured: {money('unmeasured_cost_usd')}", title="Idle GPUs"),
+        ]
+    where = queries.managed(snapshot, view.filters)
+    # What the own fleet serves waits for its bill, not for a price.
+    waiting = queries.totals(snapshot, ("unknown_cost_tokens",), where)["unknown_cost_tokens"] if where else 0
+    unpriced = f"cost unknown for {words.tokens(waiting)}" if waiting else "not in the price book, but billed"
     wanted.append(Figure("unpriced_tokens", unpriced if facts["unpriced_tokens"] else "every token has a price"))
     return wanted
 

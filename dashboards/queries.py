@@ -20,6 +20,9 @@ from warehouse.snapshot import Snapshot
 Row = dict[str, Any]
 Scalar = Decimal | int | float | None
 QUANTILES = (0.5, 0.95, 0.99)
+SELF_HOSTED = "self-hosted"
+# Kinds that know a model; the others are of a whole bill or day.
+OF_MODELS = "'usage', 'unattributed', 'under_used', 'idle', 'unmeasured'"
 
 
 def identity(snapshot: Snapshot) -> str:
@@ -69,6 +72,13 @@ def only(where: Filters, **chosen: tuple[str | None, ...]) -> Filters:
     return replace(where, **chosen)  # type: ignore[arg-type]
 
 
+def managed(snapshot: Snapshot, where: Filters) -> Filters | None:
+    """The same rows of managed APIs, which a price book prices; None if none is chosen."""
+    chosen = where.provider or choices(snapshot)["provider"]
+    left = tuple(name for name in chosen if name != SELF_HOSTED)
+    return where if SELF_HOSTED not in chosen else only(where, provider=left) if left else None
+
+
 @cached
 def latencies(snapshot: Snapshot, by: tuple[str, ...], where: Filters) -> pd.DataFrame:
     """Percentiles of duration and time to first token, in milliseconds, with the calls they rest on."""
@@ -102,7 +112,7 @@ def _values(snapshot: Snapshot, column: str) -> tuple[str | None, ...]:
     rows = snapshot.sql(
         f"SELECT DISTINCT {column} AS value FROM ("
         f"SELECT {column} FROM usage_day UNION SELECT {column} FROM cost_day "
-        "WHERE kind IN ('usage', 'unattributed')) ORDER BY 1 NULLS LAST"
+        f"WHERE kind IN ({OF_MODELS})) ORDER BY 1 NULLS LAST"
     )
     return tuple(rows.column(0).to_pylist())
 
@@ -112,8 +122,8 @@ def coverage(snapshot: Snapshot, first: date, last: date) -> Row:
     """How far the bill is final and how far it reaches: days of the period by status and basis."""
     return one(
         snapshot.sql(
-            """
-            SELECT min(day) FILTER (basis = 'billed' AND status = 'open' AND kind IN ('usage', 'unattributed'))
+            f"""
+            SELECT min(day) FILTER (basis = 'billed' AND status = 'open' AND kind IN ({OF_MODELS}))
                     AS open_from,
                 min(day) FILTER (basis = 'estimated') AS estimated_from,
                 max(day) FILTER (basis = 'billed' AND status = 'final') AS final_until,

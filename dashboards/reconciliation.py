@@ -6,7 +6,7 @@ from decimal import Decimal
 import pandas as pd
 import streamlit as st
 
-from dashboards import bill_queries, parts, theme, words
+from dashboards import bill_queries, flow, parts, theme, words
 from dashboards.charts import parts as part_charts
 from dashboards.filters import View
 from dashboards.queries import Row
@@ -117,10 +117,13 @@ def _period(snapshot: Snapshot, identities: list[Row]) -> None:
     colours = [theme.KINDS.get(kind, theme.UNKNOWN) for kind in kinds["name"]]
     figure = part_charts.waterfall(names, kinds["effective"].tolist(), colours, "Bill", currency)
     parts.chart(figure, "bill-waterfall", f"Waterfall from kinds to the bill of {words.month(period)}")
+    flow.show(snapshot, period, currency, here["bill"], here["rounding"])
     left, right = st.columns(2, gap="medium")
     amount = Column("Effective cost", lambda value: words.money(value, currency))
     with left:
-        parts.section("By owner", "the same bill by team; nobody has what is unattributed, not inference or to come")
+        parts.section(
+            "By owner", "the same bill by team; nobody has what is idle, unattributed, not inference or to come"
+        )
         owners = bill_queries.parts(snapshot, period, currency, "team")
         owners["share"] = (owners["effective"] / owners["effective"].sum()).clip(0, 1)
         table(

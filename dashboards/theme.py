@@ -59,7 +59,7 @@ KINDS = {
 KIND_TITLES = {
     "usage": "Usage",
     "unattributed": "Unattributed",
-    "shared": "Support and tax",
+    "shared": "Shared",
     "credit": "Credits",
     "out_of_scope": "Not inference",
     "future": "Hours to come",
@@ -67,6 +67,47 @@ KIND_TITLES = {
     "under_used": "Under-used",
     "unmeasured": "Unmeasured",
     "rounding": "Below a nano",
+}
+# What GPUs did, as the own fleet's cost and time are cut. `idle` has causes.
+STATES = {
+    "productive": "#1F4E79",
+    "busy": "#1F4E79",
+    "under_used": "#D98E4A",
+    "idle": "#C2A33E",
+    "no_traffic": "#C2A33E",
+    "starting": "#8AA15A",
+    "stopping": "#B9C99A",
+    "not_requested": "#E0CF8F",
+    "not_in_cluster": "#EADFB8",
+    "unmeasured": "#9A8C98",
+    "shared": "#7C8AA0",
+}
+STATE_TITLES = {
+    "productive": "Productive",
+    "busy": "Busy",
+    "under_used": "Under-used",
+    "idle": "Idle",
+    "no_traffic": "No traffic",
+    "starting": "Starting",
+    "stopping": "Stopping",
+    "not_requested": "Not requested",
+    "not_in_cluster": "Not in cluster",
+    "unmeasured": "Unmeasured",
+    "shared": "Shared",
+}
+LINE_CLASS_TITLES = {
+    "model_api": "Model API",
+    "accelerator": "GPU machines",
+    "other_compute": "Other compute",
+    "storage": "Storage",
+    "network": "Network",
+    "control_plane": "Control plane",
+    "commitment": "Commitments",
+    "support_tax": "Support and tax",
+    "credit": "Credits",
+    "discount": "Discounts",
+    "in_scope_other": "Other, in scope",
+    "out_of_scope": "Not inference",
 }
 TOKEN_CLASSES = {
     "uncached_input": "#1F4E79",

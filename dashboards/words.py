@@ -103,6 +103,26 @@ def milliseconds(value: Number) -> str:
     return f"{seconds // 60} min {seconds % 60:02d} s" if seconds < 3600 else duration(timedelta(seconds=seconds))
 
 
+def gpu_hours(value: Number) -> str:
+    """GPU time in milliseconds as people say it: 1,234 h, 12.3 h."""
+    if is_unknown(value):
+        return UNKNOWN
+    hours = float(value) / 3_600_000  # type: ignore[arg-type]
+    if 0 < abs(hours) < 0.05:
+        return f"{MINUS if hours < 0 else ''}<0.1 h"
+    return f"{hours:,.{0 if abs(hours) >= 99.95 else 1}f} h"
+
+
+def rate(value: Number) -> str:
+    """Tokens per second: 1,234 or 12.3 or 0.0123."""
+    if is_unknown(value):
+        return UNKNOWN
+    size = float(value)  # type: ignore[arg-type]
+    if size == 0:
+        return "0"
+    return f"{size:,.0f}" if size >= 99.95 else f"{size:.1f}" if size >= 0.95 else _first_digits(size, 3)
+
+
 def duration(value: timedelta | None) -> str:
     """How long something took: 9 h 07 min."""
     if value is None or value != value:  # NaT is not itself
@@ -133,7 +153,8 @@ def of_measure(name: str, value: Number, currency: str = "USD") -> str:
         return unit_money(value, currency)
     if unit in ("tokens", "tokens_each"):
         return tokens(value)
-    return {"count": count, "share": share, "milliseconds": milliseconds}[unit](value)
+    formats = {"count": count, "share": share, "milliseconds": milliseconds, "gpu_ms": gpu_hours}
+    return {**formats, "tokens_per_second": rate}[unit](value)
 
 
 def day(value: date) -> str:

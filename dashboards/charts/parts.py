@@ -1,6 +1,6 @@
 """Charts of a whole and its parts: bars, a waterfall, shares, nested areas."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -129,6 +129,56 @@ def shares(
             )
         )
     figure.update_xaxes(visible=False, range=[0, 1])
+    figure.update_yaxes(autorange="reversed", showgrid=False, tickfont={"color": theme.TEXT, "size": 12.5})
+    figure.update_layout(
+        legend={"orientation": "h", "y": 1.02, "x": 0, "yanchor": "bottom", "traceorder": "normal"}, margin={"t": 34}
+    )
+    return figure
+
+
+def stacked(
+    frame: pd.DataFrame,
+    names: str,
+    parts: Sequence[str],
+    colours: Mapping[str, str],
+    titles: Mapping[str, str],
+    read: Callable[[float], str],
+) -> go.Figure:
+    """One horizontal bar per row, cut into amounts; what it comes to stands to its right. Unknown parts are absent."""
+    figure = blank(34 * len(frame) + 60, barmode="relative")
+    amounts = frame[list(parts)].fillna(0)
+    for part in parts:
+        if not amounts[part].any():
+            continue
+        figure.add_trace(
+            go.Bar(
+                y=frame[names],
+                x=amounts[part],
+                name=titles[part],
+                orientation="h",
+                marker={"color": colours[part], "line": {"width": 0}},
+                width=0.66,
+                customdata=[read(value) for value in amounts[part]],
+                hovertemplate=f"%{{y}}, {titles[part].lower()}: %{{customdata}}<extra></extra>",
+            )
+        )
+    ends = amounts.clip(lower=0).sum(axis=1)
+    figure.add_trace(
+        go.Scatter(
+            x=ends,
+            y=frame[names],
+            mode="text",
+            text=[f" {read(value)}" for value in amounts.sum(axis=1)],
+            textposition="middle right",
+            textfont={"size": 12, "color": theme.TEXT},
+            cliponaxis=False,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    figure.update_xaxes(
+        visible=False, range=[min(amounts.clip(upper=0).sum(axis=1).min(), 0), (ends.max() or 1) * 1.14]
+    )
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont={"color": theme.TEXT, "size": 12.5})
     figure.update_layout(
         legend={"orientation": "h", "y": 1.02, "x": 0, "yanchor": "bottom", "traceorder": "normal"}, margin={"t": 34}

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboards.settings import CONFIG, PUBLISHED
-from tests.dashboards import organisation
+from tests.dashboards import fleet_organisation, organisation
 from warehouse.snapshot import Scope, Snapshot
 
 APP = Path(__file__).parents[2] / "dashboards" / "app.py"
@@ -20,6 +20,18 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = organisation.build(tmp_path_factory.mktemp("organisation"))
     assert world.publish().held == ()
     return world.layout.published
+
+
+@pytest.fixture(scope="session")
+def fleet_published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    world = fleet_organisation.build(tmp_path_factory.mktemp("fleet"))
+    assert world.publish().held == ()
+    return world.layout.published
+
+
+@pytest.fixture
+def fleet_snapshot(fleet_published: Path) -> Snapshot:
+    return Snapshot.open(fleet_published, Scope.everything("test"))
 
 
 @pytest.fixture

@@ -17,12 +17,13 @@ from warehouse import measures
 from warehouse.measures import Filters
 from warehouse.snapshot import Scope, Snapshot
 
-PAGES = ("overview", "models", "teams", "tasks", "reconciliation")
+PAGES = ("overview", "models", "teams", "tasks", "fleet", "reconciliation")
 TITLES = {
     "overview": "Overview",
     "models": "Models",
     "teams": "Teams and apps",
     "tasks": "Agent tasks",
+    "fleet": "GPU and pools",
     "reconciliation": "Reconciliation",
 }
 LAST_14 = Filters(first_day=date(2026, 10, 15), last_day=date(2026, 10, 28))

@@ -27,18 +27,28 @@ def address(published: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
+def fleet_address(fleet_published: Path) -> Iterator[str]:
+    port = screenshots.free_port()
+    with launch.start(fleet_published, DashboardSettings(title="Acme"), port) as server:
+        launch.wait_until_ready(server, f"http://127.0.0.1:{port}")
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[object]:
     with screenshots.browser() as browser:
         yield browser
 
 
 @pytest.mark.parametrize("width", [1440, 1024])
-def test_every_page_draws_whole_without_an_error(address, chromium, tmp_path, width):
-    for name, path in screenshots.PAGES.items():
+def test_every_page_draws_whole_without_an_error(address, fleet_address, chromium, tmp_path, width):
+    everything = [(address, name, path) for name, path in screenshots.PAGES.items() if name != "fleet"]
+    own = [(fleet_address, name, screenshots.PAGES[name]) for name in ("fleet", "models", "reconciliation")]
+    for server, name, path in everything + own:
         page = chromium.new_page(viewport={"width": width, "height": 900})
         failures: list[str] = []
         page.on("pageerror", lambda error, said=failures: said.append(str(error)))
-        page.goto(f"{address}/{path}")
+        page.goto(f"{server}/{path}")
         screenshots.settle(page)
         assert failures == []
         assert page.locator('[data-testid="stException"]').count() == 0

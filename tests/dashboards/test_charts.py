@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dashboards import theme
-from dashboards.charts import days, parts, spread
+from dashboards.charts import days, fleet, flow, parts, spread
 
 DAYS = (date(2026, 11, 1), date(2026, 11, 4))
 
@@ -118,3 +118,45 @@ def test_quantiles_are_marked_on_the_logarithmic_scale():
     texts = [note.text for note in figure.layout.annotations]
     assert texts == ["P50 $0.500", "P90 $0.800"]
     assert [note.yshift for note in figure.layout.annotations] == pytest.approx([0, 15])
+
+
+def test_each_level_of_a_flow_is_the_same_total():
+    frame = pd.DataFrame(
+        {
+            "bill": ["Bill"] * 3,
+            "service": ["EC2", "EC2", "Bedrock"],
+            "team": ["search", "nobody", "search"],
+            "amount": [3.0, 5.0, 2.0],
+        }
+    )
+    figure = flow.sankey(frame, ("bill", "service", "team"), [{}, {}, {}], "USD").data[0]
+    assert list(figure.node.label) == ["Bill  $10.00", "EC2  $8.00", "Bedrock  $2.00", "nobody  $5.00", "search  $5.00"]
+    assert sum(figure.link.value) == 20
+    assert list(figure.link.value) == [8, 2, 3, 5, 2]
+
+
+def test_an_hour_without_a_bill_is_a_gap_and_the_hour_that_comes_twice_adds_up():
+    at = pd.to_datetime(["2026-10-25 02:00", "2026-10-25 02:00", "2026-10-26 02:00"])
+    frame = pd.DataFrame({"at": at, "amount": [1.0, 2.0, None], "no_traffic": [1.0, 2.0, None]})
+    heat = fleet.day_by_hour(frame, "#C2A33E", "USD", {"no_traffic": "No traffic"}).data[0]
+    assert heat.z[2][0] == 3
+    assert pd.isna(heat.z[2][1])
+    assert tuple(heat.customdata[2]) == ("<b>$3.00</b><br>No traffic: $3.00", "<b>unknown</b>")
+    assert tuple(heat.customdata[3]) == ("no metric, no bill", "no metric, no bill")
+
+
+def test_states_that_never_were_have_no_bar():
+    frame = pd.DataFrame(
+        {"at": pd.to_datetime(["2026-11-01"]), "busy": [7_200_000], "starting": [0], "unmeasured": [None]}
+    )
+    span = (pd.Timestamp("2026-11-01"), pd.Timestamp("2026-11-02"))
+    bars = fleet.states(frame, ("busy", "starting", "unmeasured"), span, is_hourly=False).data
+    assert [(bar.name, list(bar.y)) for bar in bars] == [("Busy", [2.0])]
+
+
+def test_a_bar_of_parts_says_what_it_comes_to():
+    frame = pd.DataFrame({"pool": ["a", "b"], "busy": [3.0, None], "idle": [1.0, 2.0]})
+    titles = {"busy": "Busy", "idle": "Idle"}
+    figure = parts.stacked(frame, "pool", ("busy", "idle"), dict.fromkeys(titles, "#000000"), titles, str)
+    assert [list(bar.x) for bar in figure.data] == [[3, 0], [1, 2], [4, 2]]
+    assert list(figure.data[2].text) == [" 4.0", " 2.0"]

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from dashboards import words
+from warehouse.measures import MEASURES
 
 
 @pytest.mark.parametrize(
@@ -67,6 +68,25 @@ def test_every_decimal_of_an_exact_amount():
 )
 def test_latencies(value, shown):
     assert words.milliseconds(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0.0 h"), (3_600_000, "1.0 h"), (7_254_000_000, "2,015 h"), (60_000, "<0.1 h"), (None, "unknown")],
+)
+def test_gpu_time_in_hours(value, shown):
+    assert words.gpu_hours(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0, "0"), (0.27712, "0.277"), (9.96, "10.0"), (1072.4, "1,072"), (None, "unknown")]
+)
+def test_tokens_per_second(value, shown):
+    assert words.rate(value) == shown
+
+
+def test_every_unit_of_a_measure_can_be_read():
+    assert all(words.of_measure(name, Decimal(1)) for name in MEASURES)
 
 
 def test_durations():
