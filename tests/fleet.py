@@ -28,12 +28,20 @@ def pod(
     *,
     gpus: int = 4,
     skip: Sequence[int] = (),
+    ended: Sequence[int] = (),
     **labels: str,
 ) -> None:
-    """A pod that holds GPUs of a node; `labels` are pod labels: app (its route), role, version."""
+    """A pod that holds GPUs of a node; `labels` are pod labels: app (its route), role, version.
+
+    `ended`: the minute from which it no longer runs, though kube-state-metrics still shows it.
+    """
     asked = {"namespace": "llm", "pod": name, "node": on, "resource": "nvidia_com_gpu"}
     _series(world, "kube_state_metrics", "pod_gpu_request", asked, node=on, pod=name)
     _minutes(world, "kube_minute", "pod_gpu_request", asked, start, [gpus] * minutes, skip)
+    for n in ended:
+        running = {"namespace": "llm", "pod": name, "phase": "Running"}
+        _series(world, "kube_state_metrics", "pod_phase_running", running, pod=name)
+        _minutes(world, "kube_minute", "pod_phase_running", running, start, [1] * n + [0] * (minutes - n), skip)
     if labels:
         told = {"namespace": "llm", "pod": name, **{f"label_{key}": value for key, value in labels.items()}}
         _series(world, "kube_state_metrics", "pod_labels", told, pod=name)

@@ -274,6 +274,9 @@ def _run_hours(connection: duckdb.DuckDBPyConnection, progress: Progress) -> int
         "73_match_hour",
         "75_pool_hour",
         "76_ratio_hour",
+        "77_fleet_match_hour",
+        "78_fleet_class_hour",
+        "79_fleet_line_hour",
     ):
         if name == "20_bill_line":
             fleet.line_clusters(connection)

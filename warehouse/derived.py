@@ -24,6 +24,9 @@ BY_HOUR = (
     "73_match_hour",
     "75_pool_hour",
     "76_ratio_hour",
+    "77_fleet_match_hour",
+    "78_fleet_class_hour",
+    "79_fleet_line_hour",
 )
 LEDGER_BY_HOUR = tuple(name for name in BY_HOUR if name not in ("02_usage_event", "33_replica_window"))
 BY_PERIOD = ("82_ledger_overlay",)

@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS known_node (
     resource_id VARCHAR, cluster VARCHAR, node VARCHAR, gpus BIGINT, first_minute TIMESTAMP, last_minute TIMESTAMP);
 CREATE TABLE IF NOT EXISTS known_pod (
     cluster VARCHAR, namespace VARCHAR, pod VARCHAR, route VARCHAR, pool VARCHAR, role VARCHAR, version VARCHAR,
-    engine_first TIMESTAMP, engine_last TIMESTAMP);
+    running_first TIMESTAMP, engine_first TIMESTAMP, engine_last TIMESTAMP);
 CREATE TABLE IF NOT EXISTS known_route (model VARCHAR, route VARCHAR);
 """
 TABLES = ("known_node", "known_pod", "known_route")
@@ -65,7 +65,8 @@ def touch(connection: duckdb.DuckDBPyConnection) -> None:
         SELECT instance_id AS resource_id, cluster, node, gpus, first_minute, last_minute FROM fleet_node
         UNION ALL SELECT resource_id, cluster, member_id, gpus, valid_from, valid_to FROM fleet_member;
         CREATE OR REPLACE TEMP TABLE pod_now AS
-        SELECT cluster, namespace, pod, route, pool, role, version, engine_first, engine_last FROM fleet_pod;
+        SELECT cluster, namespace, pod, route, pool, role, version, running_first, engine_first, engine_last
+        FROM fleet_pod;
         CREATE OR REPLACE TEMP TABLE fleet_change AS
         -- instances that are now of a cluster, or no longer: their lines
         SELECT l.hour FROM (SELECT resource_id, date_trunc('hour', charge_period_start) AS hour FROM billing_line
@@ -111,26 +112,22 @@ def touch(connection: duckdb.DuckDBPyConnection) -> None:
         INNER JOIN hour_calendar AS h ON h.hour >= r.first_hour AND h.hour <= r.last_hour;
         """
     )
-    if _exists(connection, "replica_window"):
-        # pods of which something else is known now: whatever was said of them; first engine samples: `starting`
-        connection.execute(
-            """
-            INSERT INTO fleet_change
-            SELECT DISTINCT w.hour FROM replica_window AS w
+    # pods of which something else is known now: all their hours
+    connection.execute(
+        """
+        INSERT INTO fleet_change
+        SELECT DISTINCT date_trunc('hour', m.minute) FROM kube_minute AS m
+        SEMI JOIN (
+            SELECT s.series_id FROM metric_series AS s
             SEMI JOIN (
-                SELECT cluster, namespace, pod FROM (
-                    (SELECT cluster, namespace, pod, route, pool, role, version FROM pod_now
-                     EXCEPT SELECT cluster, namespace, pod, route, pool, role, version FROM known_pod)
-                    UNION ALL
-                    (SELECT cluster, namespace, pod, route, pool, role, version FROM known_pod
-                     EXCEPT SELECT cluster, namespace, pod, route, pool, role, version FROM pod_now))
+                (SELECT * EXCLUDE (engine_last) FROM pod_now EXCEPT SELECT * EXCLUDE (engine_last) FROM known_pod)
                 UNION ALL
-                SELECT n.cluster, n.namespace, n.pod FROM pod_now AS n
-                INNER JOIN known_pod AS k USING (cluster, namespace, pod)
-                WHERE (n.engine_first IS NULL) <> (k.engine_first IS NULL) OR n.engine_first <> k.engine_first
-            ) AS c ON c.cluster = w.cluster AND c.namespace = w.namespace AND c.pod = w.pod
-            """
-        )
+                (SELECT * EXCLUDE (engine_last) FROM known_pod EXCEPT SELECT * EXCLUDE (engine_last) FROM pod_now)
+            ) AS c ON c.cluster = coalesce(s.cluster, '') AND c.namespace = coalesce(s.namespace, '') AND c.pod = s.pod
+            WHERE s.concept = 'pod_gpu_request'
+        ) AS c ON c.series_id = m.series_id
+        """
+    )
     _new_clusters(connection)
     connection.execute(
         """
@@ -162,8 +159,12 @@ def samples(connection: duckdb.DuckDBPyConnection) -> None:
         SEMI JOIN work_minute AS w ON w.minute = m.minute
         WHERE m.minute >= TIMESTAMP '{span[0]}' AND m.minute < TIMESTAMP '{span[1]}';
         CREATE OR REPLACE TEMP TABLE work_counter AS
-        SELECT series_id, target_id, metric, concept, coalesce(labels['category'], '') AS category, cluster, namespace,
-               pod, minute, first_at, first_value, last_at, last_value, coalesce(increase, 0) AS increase
+        -- SGLang calls the computing of prompts `extend`, after its forward mode
+        SELECT series_id, target_id, metric, concept,
+               CASE WHEN labels['category'] IN ('extend', 'forward_extend', 'prefill') THEN 'prefill'
+                    WHEN labels['category'] IN ('decode', 'forward_decode') THEN 'decode' ELSE '' END AS category,
+               cluster, namespace, pod, minute, first_at, first_value, last_at, last_value,
+               coalesce(increase, 0) AS increase
         FROM near_serving WHERE concept IN ({counters}) AND pod IS NOT NULL;
         CREATE OR REPLACE TEMP TABLE process_birth AS
         SELECT DISTINCT target_id, make_timestamp(last_value) AS started_at FROM near_serving
@@ -184,15 +185,19 @@ def samples(connection: duckdb.DuckDBPyConnection) -> None:
         INNER JOIN metric_series AS s ON s.series_id = m.series_id
         SEMI JOIN work_minute AS w ON w.minute = m.minute
         WHERE m.minute >= TIMESTAMP '{span[0]}' AND m.minute < TIMESTAMP '{span[1]}'
-          AND s.concept IN ('pod_gpu_request', 'pod_phase', 'pod_phase_running', 'node_info');
+          AND s.concept IN ('pod_gpu_request', 'pod_phase_running', 'node_info');
         CREATE OR REPLACE TEMP TABLE work_pod_sample AS
         SELECT r.cluster, r.namespace, r.pod, r.node, r.minute, CAST(sum(r.last_value) AS BIGINT) AS gpus
         FROM near_kube AS r
+        -- a pod that ran and does so no longer has ended: kube-state-metrics shows it until it is deleted
         ANTI JOIN (
-            SELECT cluster, namespace, pod, minute FROM near_kube
-            WHERE concept LIKE 'pod_phase%' AND labels['phase'] IN ('Succeeded', 'Failed') AND last_value > 0
-        ) AS f ON f.cluster = r.cluster AND f.namespace = r.namespace AND f.pod = r.pod AND f.minute = r.minute
+            SELECT k.cluster, k.namespace, k.pod, k.minute FROM near_kube AS k
+            INNER JOIN fleet_pod AS f ON f.cluster = k.cluster AND f.namespace = k.namespace AND f.pod = k.pod
+            WHERE k.concept = 'pod_phase_running' AND k.max_value = 0 AND k.minute > f.running_first
+        ) AS e ON e.cluster = r.cluster AND e.namespace = r.namespace AND e.pod = r.pod AND e.minute = r.minute
+        -- whole GPUs only; a slice is no GPU
         WHERE r.concept = 'pod_gpu_request' AND nullif(r.node, '') IS NOT NULL
+          AND r.labels['resource'] = 'nvidia_com_gpu'
         GROUP BY ALL HAVING sum(r.last_value) > 0;
         CREATE OR REPLACE TEMP TABLE work_node_sample AS
         SELECT DISTINCT cluster, node, {_instance("labels['provider_id']")} AS instance_id, minute
@@ -317,7 +322,8 @@ def _nodes(connection: duckdb.DuckDBPyConnection) -> None:
             FROM metric_series AS s
             INNER JOIN (SELECT series_id, max(max_value) AS gpus FROM kube_minute GROUP BY series_id) AS m
                 USING (series_id)
-            WHERE s.concept IN ('node_allocatable_gpu', 'node_labels')
+            WHERE s.concept = 'node_labels'
+               OR (s.concept = 'node_allocatable_gpu' AND s.labels['resource'] = 'nvidia_com_gpu')
             GROUP BY ALL
         ) AS g ON g.cluster = n.cluster AND g.node = n.node
         """
@@ -345,19 +351,29 @@ def _pods(connection: duckdb.DuckDBPyConnection, settings: FleetSettings) -> Non
                     FROM serving_minute GROUP BY series_id) AS m USING (series_id)
         WHERE s.engine NOT IN ({others}) AND s.pod IS NOT NULL
         GROUP BY ALL;
+        CREATE OR REPLACE TEMP TABLE pod_running AS
+        SELECT coalesce(s.cluster, '') AS cluster, coalesce(s.namespace, '') AS namespace, s.pod,
+               min(m.minute) AS running_first
+        FROM kube_minute AS m INNER JOIN metric_series AS s ON s.series_id = m.series_id
+        WHERE s.concept = 'pod_phase_running' AND m.max_value > 0 AND s.pod IS NOT NULL
+        GROUP BY ALL;
         CREATE OR REPLACE TEMP TABLE fleet_pod AS
         SELECT cluster, namespace, pod, route, coalesce(pool, route || '-' || role) AS pool, role, version,
-               CAST(NULL AS VARCHAR) AS region, CAST(NULL AS VARCHAR) AS gpu_type, served, engine_first, engine_last
+               CAST(NULL AS VARCHAR) AS region, CAST(NULL AS VARCHAR) AS gpu_type, served, running_first, engine_first,
+               engine_last
         FROM (
             SELECT p.cluster, p.namespace, p.pod, {_route("coalesce(l.route, e.served)")} AS route,
-                   l.pool, {_role("l.role")} AS role, l.version, e.served, e.engine_first, e.engine_last
+                   l.pool, {_role("l.role")} AS role, l.version, e.served, r.running_first, e.engine_first,
+                   e.engine_last
             FROM (SELECT cluster, namespace, pod FROM pod_label UNION SELECT cluster, namespace, pod FROM pod_engine
                   UNION SELECT coalesce(cluster, ''), coalesce(namespace, ''), pod FROM metric_series
                   WHERE concept = 'pod_gpu_request' AND pod IS NOT NULL) AS p
             LEFT JOIN pod_label AS l USING (cluster, namespace, pod)
-            LEFT JOIN pod_engine AS e USING (cluster, namespace, pod))
+            LEFT JOIN pod_engine AS e USING (cluster, namespace, pod)
+            LEFT JOIN pod_running AS r USING (cluster, namespace, pod))
         UNION ALL
-        SELECT cluster, '', member_id, route, pool, role, NULL, region_id, gpu_type, NULL, NULL, NULL FROM fleet_member
+        SELECT cluster, '', member_id, route, pool, role, NULL, region_id, gpu_type, NULL, NULL, NULL, NULL
+        FROM fleet_member
         """
     )
 

@@ -12,47 +12,21 @@ from typing import Literal
 
 import pyarrow as pa
 
+from warehouse import fleet_measures
 from warehouse.marts import OWNED as OWNED_MARTS
+from warehouse.measure_types import Component, Measure
 from warehouse.snapshot import Snapshot
-
-Unit = Literal["usd", "usd_per_mtok", "usd_each", "tokens", "count", "share", "milliseconds", "tokens_each"]
 
 
 class UnknownMeasure(Exception):
     """A measure or dimension that does not exist there; the message lists what does."""
 
 
-@dataclass(frozen=True)
-class Component:
-    """One sum over one mart. `where` selects rows; `money` restricts it to one currency.
-
-    Rows on which `unknown` holds have an amount that nobody knows; by default those whose `column` is NULL.
-    """
-
-    mart: str
-    column: str
-    where: str = "TRUE"
-    money: bool = False
-    distinct: bool = False
-    unknown: str | None = None
-
-
-@dataclass(frozen=True)
-class Measure:
-    """What a figure is called, where it comes from and what it says about itself."""
-
-    title: str
-    unit: Unit
-    numerator: str
-    denominator: str | None = None
-    factor: int = 1
-    about: str = ""
-
-
 USAGE = "kind = 'usage'"
 LOADED = "kind NOT IN ('out_of_scope', 'future')"
 UNPRICED = "priced_nano IS NULL AND unpriced_tokens > 0"
-
+# A row's tokens of calls: on the own fleet they are carried by the first row of their class, whatever its kind.
+OF_CALLS = "kind IN ('usage', 'under_used') AND reason IS NULL AND effective_nano IS NOT NULL"
 COMPONENTS: dict[str, Component] = {
     "effective": Component("cost_day", "effective_nano", "basis = 'billed'", money=True),
     "billed": Component("cost_day", "billed_nano", "basis = 'billed'", money=True),
@@ -82,13 +56,9 @@ COMPONENTS: dict[str, Component] = {
     "bill_tokens": Component("cost_day", "tokens", "kind IN ('usage', 'unattributed') AND basis = 'billed'"),
     "unattributed_tokens": Component("cost_day", "tokens", "kind = 'unattributed'"),
     "output_cost": Component("cost_day", "effective_nano", f"{USAGE} AND token_class = 'output'", money=True),
-    "output_cost_tokens": Component(
-        "cost_day", "tokens", f"{USAGE} AND token_class = 'output' AND effective_nano IS NOT NULL"
-    ),
+    "output_cost_tokens": Component("cost_day", "tokens", f"{OF_CALLS} AND token_class = 'output'"),
     "input_cost": Component("cost_day", "effective_nano", f"{USAGE} AND token_class <> 'output'", money=True),
-    "input_cost_tokens": Component(
-        "cost_day", "tokens", f"{USAGE} AND token_class <> 'output' AND effective_nano IS NOT NULL"
-    ),
+    "input_cost_tokens": Component("cost_day", "tokens", f"{OF_CALLS} AND token_class <> 'output'"),
     "cache_write_cost": Component(
         "cost_day", "effective_nano", f"{USAGE} AND token_class LIKE 'cache_write%'", money=True
     ),
@@ -115,7 +85,8 @@ COMPONENTS: dict[str, Component] = {
     "cache_write": Component("usage_day", "cache_write_5m_tokens + cache_write_1h_tokens"),
     "output": Component("usage_day", "output_tokens"),
     "reasoning": Component("usage_day", "reasoning_tokens"),
-    "unpriced": Component("usage_day", "unpriced_tokens"),
+    # what the own fleet serves has a cost and no price
+    "unpriced": Component("usage_day", "unpriced_tokens", "provider IS DISTINCT FROM 'self-hosted'"),
     "requests": Component("usage_day", "requests"),
     "operations": Component("usage_day", "operations"),
     "failed": Component("usage_day", "failed_requests"),
@@ -141,6 +112,7 @@ COMPONENTS: dict[str, Component] = {
     "unexplained": Component("match_day", "unexplained_tokens"),
     "controls_failed": Component("control", "CASE WHEN ok THEN 0 ELSE 1 END"),
     "rejected": Component("rejected", "rows"),
+    **fleet_measures.COMPONENTS,
 }
 
 MEASURES: dict[str, Measure] = {
@@ -161,7 +133,12 @@ MEASURES: dict[str, Measure] = {
     "ownerless_cost_usd": Measure("Without a team", "usd", "ownerless", about="usage and unattributed cost of no team"),
     "out_of_scope_cost_usd": Measure("Not inference", "usd", "out_of_scope", about="the rest of the bill"),
     "future_cost_usd": Measure("Hours to come", "usd", "future", about="charged already, for later than as-of"),
-    "shared_cost_usd": Measure("Support and tax", "usd", "shared", about="shared by each day's usage"),
+    "shared_cost_usd": Measure(
+        "Shared",
+        "usd",
+        "shared",
+        about="support and tax by each day's usage; what clusters cost as a whole by GPU time",
+    ),
     "under_used_cost_usd": Measure(
         "Under-used", "usd", "under_used", about="GPUs that were busy below what last week showed they can do"
     ),
@@ -221,6 +198,9 @@ MEASURES: dict[str, Measure] = {
     "cache_write_tokens": Measure("Cache writes", "tokens", "cache_write"),
     "output_tokens": Measure("Output tokens", "tokens", "output", about="reasoning included"),
     "reasoning_tokens": Measure("Reasoning tokens", "tokens", "reasoning", about="a part of output"),
+    "known_cost_tokens": Measure(
+        "Tokens of known cost", "tokens", "cost_tokens", about="of logged calls, all classes; what unit costs divide by"
+    ),
     "unpriced_tokens": Measure(
         "Unpriced tokens", "tokens", "unpriced", about="logged tokens the price book does not know"
     ),
@@ -268,6 +248,7 @@ MEASURES: dict[str, Measure] = {
     "tokens_per_request": Measure("Tokens per request", "tokens_each", "tokens", "requests"),
     "controls_failed": Measure("Controls that do not hold", "count", "controls_failed"),
     "rejected_rows": Measure("Rejected rows", "count", "rejected"),
+    **fleet_measures.MEASURES,
 }
 
 OWNERS = ("team", "app", "cost_center", "agent", "environment")
@@ -310,6 +291,8 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
         "scope",
         "context_tier",
     ),
+    "pool_hour": (*TIME, "hour", "cluster", "region", "model", "pool", "role", "currency"),
+    "ratio_day": (*TIME, "cluster", "model", "pool", "currency", "kind", "method", *OWNERS),
     "control": ("name",),
     "rejected": ("source", "reason"),
 }
@@ -331,6 +314,8 @@ class Filters:
     model: tuple[str | None, ...] = ()
     cluster: tuple[str | None, ...] = ()
     pool: tuple[str | None, ...] = ()
+    role: tuple[str | None, ...] = ()
+    method: tuple[str | None, ...] = ()
     token_class: tuple[str | None, ...] = ()
     service_tier: tuple[str | None, ...] = ()
     kind: tuple[str | None, ...] = ()
@@ -475,11 +460,7 @@ def _part(
             # what has no price has no currency either, and is missing in each
             known += f" AND coalesce(currency, '{_literal(currency)}') = '{_literal(currency)}'"
         # a reader of some teams learns nothing from a mart of the whole organisation, which is not the same as 0
-        unknown = (
-            "1"
-            if withheld
-            else f"count(*) FILTER ({known} AND ({component.unknown or f'({component.column}) IS NULL'}))"
-        )
+        unknown = "1" if withheld else _unknown(component, known)
         if component.distinct:
             columns += [
                 f'CAST(count(DISTINCT {component.column}) FILTER ({condition}) AS DECIMAL(38, 0)) AS "{name}"',
@@ -492,6 +473,15 @@ def _part(
             ]
     grouping = " GROUP BY ALL" if by else ""
     return f"SELECT {', '.join(columns)} FROM {mart} WHERE {conditions}{grouping}", bound + parameters
+
+
+def _unknown(component: Component, known: str) -> str:
+    """How many of a component's rows hold back its amount."""
+    is_unknown = component.unknown or f"({component.column}) IS NULL"
+    rows = f"count(*) FILTER ({known} AND ({is_unknown}))"
+    if component.has_gaps:
+        return f"CASE WHEN count(*) FILTER ({known} AND NOT ({is_unknown})) > 0 THEN 0 ELSE {rows} END"
+    return rows
 
 
 def _literal(text: str) -> str:

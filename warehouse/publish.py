@@ -22,9 +22,9 @@ from warehouse import attribution, derived, marts, owners
 from warehouse.engine import Layout, transaction
 from warehouse.settings import WarehouseSettings
 
-FORMAT = 1
+FORMAT = 2
 KEEP_UNNAMED_SECONDS = 24 * 3600
-DETAIL = ("event", "bill_bucket")
+DETAIL = ("event", "bill_bucket", "fleet_line", "fleet_pod", "fleet_match", "fleet_class")
 SMALL = ("owner", "balance", "control")
 Json = dict[str, Any]
 Progress = Callable[[str], None]

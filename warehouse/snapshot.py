@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from warehouse.engine import MACROS
 from warehouse.marts import HISTORY, OWNED, WHOLE
-from warehouse.publish import Json, read_manifest, read_pointer
+from warehouse.publish import FORMAT, Json, read_manifest, read_pointer
 
 
 class NothingPublished(Exception):
@@ -52,6 +52,11 @@ class Snapshot:
     """One published state of the ledger. Marts are views of their own names; `sql` may be called from any thread."""
 
     def __init__(self, published: Path, scope: Scope, manifest_id: str, manifest: Json, pointer: Json) -> None:
+        if manifest.get("format") != FORMAT:
+            raise SnapshotIncomplete(
+                f"The snapshot under {published} was published by another version of InferLedger (format "
+                f"{manifest.get('format')}, this one reads {FORMAT}). Run `inferledger attribute` and `publish`."
+            )
         self.scope = scope
         self.manifest_id = manifest_id
         self.as_of = datetime.fromisoformat(manifest["as_of"]).replace(tzinfo=UTC)

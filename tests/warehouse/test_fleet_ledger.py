@@ -15,7 +15,7 @@ OWNERS = [
 
 @pytest.fixture
 def world(tmp_path):
-    return World(tmp_path, WarehouseSettings.model_validate({"owners": OWNERS}))
+    return World(tmp_path, WarehouseSettings.model_validate({"owners": OWNERS, "fleet": {"weights": {"step": 300}}}))
 
 
 def kinds(world):
@@ -109,6 +109,14 @@ def test_before_its_engine_answers_a_pod_is_starting(world):
     assert kinds(world) == {("idle", "starting"): 3, ("unattributed", "no_log"): 9}
 
 
+def test_a_pod_that_ended_holds_nothing_though_it_is_still_shown(world):
+    fleet.node(world, "n1", HOUR, 60)
+    fleet.pod(world, "p1", "n1", HOUR, 60, ended=[15], app="qwen")
+    fleet.engine(world, "p1", HOUR, running=[1] * 15, prompt=rising(5, 15))
+    fleet.machine(world, "n1", HOUR, "12")
+    assert kinds(world) == {("idle", "not_requested"): 9, ("unattributed", "no_log"): 3}
+
+
 def test_billed_time_before_a_node_joined_is_idle(world):
     serve(world, minutes=30)
     fleet.machine(world, "n1", HOUR, "6.2", hours="0.516666666666666667")
@@ -151,7 +159,10 @@ def test_with_roles_the_prefill_pool_pays_for_input_and_the_decode_pool_for_outp
         ("search-1", "output"): (25, 590),
         ("search-1", "uncached_input"): (30, 5900),
     }
-    assert world.rows("SELECT DISTINCT method FROM ledger_hour WHERE kind = 'usage'") == [("pool_role",)]
+    assert world.rows(
+        "SELECT pool, token_class, method, sum(tokens) FROM ledger_hour WHERE kind = 'usage' AND tokens > 0 "
+        "GROUP BY ALL ORDER BY ALL"
+    ) == [("qwen-decode", "output", "pool_role", 1180), ("qwen-prefill", "uncached_input", "pool_role", 5900)]
 
 
 def test_exact_engine_seconds_go_before_the_configured_ratio(world):

@@ -151,3 +151,14 @@ def test_the_bytes_of_a_file_depend_on_its_rows_alone(tmp_path):
             part = {"partition": "all", "partition_team": None, "rows": 300_000}
             names.add(publish._write_part(connection, world.layout.published, "x", part)["file"])
     assert len(names) == 1
+
+
+def test_a_snapshot_of_another_version_says_what_to_do_and_is_written_again(tmp_path):
+    world = a_world(tmp_path)
+    published = world.publish()
+    path = world.layout.published / "manifests" / f"{published.manifest}.json"
+    path.write_text(path.read_text().replace(f'"format": {publish.FORMAT}', '"format": 1'))
+    with pytest.raises(SnapshotIncomplete, match="another version"):
+        Snapshot.open(world.layout.published, WHOLE)
+    assert world.publish().carried == 0
+    assert Snapshot.open(world.layout.published, WHOLE).sql("FROM usage_day").num_rows == 1

@@ -23,7 +23,18 @@ OWNED = (
     "ratio_day",
 )
 # Marts about the whole organisation: readers with an unrestricted scope only.
-WHOLE = ("bill_day", "balance", "match_day", "control", "bill_bucket", "pool_hour")
+WHOLE = (
+    "bill_day",
+    "balance",
+    "match_day",
+    "control",
+    "bill_bucket",
+    "pool_hour",
+    "fleet_line",
+    "fleet_pod",
+    "fleet_match",
+    "fleet_class",
+)
 # What happened on the way: depends on the history of loads, so it is published beside the manifest, not in it.
 HISTORY = ("bill_version", "source_state", "rejected", "revision")
 

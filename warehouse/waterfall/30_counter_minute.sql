@@ -5,6 +5,7 @@
 -- rule:    a seam is the difference to the last sample within five minutes; a lower value is a reset and counts whole.
 --          A series without one counts from zero if its process started within those five minutes, or if its target
 --          already showed the same metric under other labels; else the first value is unknown, counted, not booked.
+--          `crossing` is what rose since a sample of the hour before: some of it may be that hour's.
 -- control: the sum over all minutes does not depend on how samples were split into loads.
 WITH followed AS (
     SELECT
@@ -52,6 +53,8 @@ SELECT
     s.series_id AS series_id, s.concept AS concept, s.category AS category, s.cluster AS cluster,
     s.namespace AS namespace, s.pod AS pod, s.minute AS minute,
     s.increase + coalesce(s.seam, 0) AS increase,
+    CASE WHEN s.seam IS NOT NULL AND s.previous_at < CAST(date_trunc('hour', s.minute) AS TIMESTAMP)
+         THEN s.seam ELSE 0 END AS crossing,
     CASE WHEN s.seam IS NULL THEN 1 ELSE 0 END AS is_unknown
 FROM seam AS s
 INNER JOIN work_hour AS h ON h.hour = CAST(date_trunc('hour', s.minute) AS TIMESTAMP)

@@ -16,6 +16,10 @@ WITH risen AS (
         CAST(sum(CASE WHEN c.concept = 'forward_seconds' AND c.category = 'decode' THEN c.increase ELSE 0 END)
             AS BIGINT) AS decode_us,
         CAST(sum(CASE WHEN c.concept = 'engine_steps' THEN c.increase ELSE 0 END) AS BIGINT) AS engine_steps,
+        CAST(sum(CASE WHEN c.concept = 'prompt_tokens' THEN c.crossing ELSE 0 END) AS BIGINT) AS prompt_crossing,
+        CAST(sum(CASE WHEN c.concept = 'prompt_tokens_cached' THEN c.crossing ELSE 0 END) AS BIGINT)
+            AS cached_crossing,
+        CAST(sum(CASE WHEN c.concept = 'generation_tokens' THEN c.crossing ELSE 0 END) AS BIGINT) AS output_crossing,
         CAST(sum(c.increase) AS BIGINT) AS increase,
         CAST(sum(c.is_unknown) AS BIGINT) AS unknown_series
     FROM counter_minute AS c
@@ -59,6 +63,8 @@ SELECT
     coalesce(r.output_tokens, 0) AS output_tokens,
     coalesce(r.engine_steps, 0) AS engine_steps,
     coalesce(r.prefill_us, 0) AS prefill_us, coalesce(r.decode_us, 0) AS decode_us,
+    coalesce(r.prompt_crossing, 0) AS prompt_crossing, coalesce(r.cached_crossing, 0) AS cached_crossing,
+    coalesce(r.output_crossing, 0) AS output_crossing,
     coalesce(r.unknown_series, 0) AS unknown_series
 FROM pod_minute AS p
 LEFT JOIN fleet_pod AS f ON f.cluster = p.cluster AND f.namespace = p.namespace AND f.pod = p.pod

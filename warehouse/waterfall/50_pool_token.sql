@@ -10,6 +10,11 @@ SELECT
     CAST(sum(CASE WHEN w.role = 'decode' THEN 0 ELSE w.cached_tokens END) AS BIGINT) AS cache_read_tokens,
     CAST(sum(CASE WHEN w.role IN ('prefill', 'embedding') THEN 0 ELSE w.output_tokens END) AS BIGINT)
         AS output_tokens,
+    CAST(sum(CASE WHEN w.role = 'decode' OR w.cached_crossing > w.prompt_crossing THEN 0
+                  ELSE w.prompt_crossing - w.cached_crossing END) AS BIGINT) AS uncached_crossing,
+    CAST(sum(CASE WHEN w.role = 'decode' THEN 0 ELSE w.cached_crossing END) AS BIGINT) AS cached_crossing,
+    CAST(sum(CASE WHEN w.role IN ('prefill', 'embedding') THEN 0 ELSE w.output_crossing END) AS BIGINT)
+        AS output_crossing,
     CAST(sum(w.engine_steps) AS BIGINT) AS engine_steps,
     CAST(sum(w.prefill_us) AS BIGINT) AS prefill_us, CAST(sum(w.decode_us) AS BIGINT) AS decode_us,
     CAST(sum(w.sampled_minutes) AS BIGINT) AS sampled_minutes,

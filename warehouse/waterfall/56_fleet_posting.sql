@@ -35,7 +35,8 @@ ranked AS (
         p.*,
         row_number() OVER (
             PARTITION BY p.hour, p.route, p.group_region, p.token_class
-            ORDER BY CASE WHEN p.state = 'productive' THEN 0 WHEN p.state = 'under_used' THEN 1 ELSE 2 END,
+            ORDER BY CASE WHEN p.weight > 0 THEN 0 ELSE 1 END,
+                CASE WHEN p.state = 'productive' THEN 0 WHEN p.state = 'under_used' THEN 1 ELSE 2 END,
                 p.cluster, coalesce(p.region, ''), p.pool, p.role, p.billing_period, p.currency, p.status,
                 coalesce(p.account_id, ''), coalesce(p.region_id, ''), p.service_name, p.line_class
         ) AS amount_rank
