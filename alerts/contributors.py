@@ -13,6 +13,10 @@ from alerts.settings import AnomalyRule, ThresholdRule
 from warehouse.measures import Filters
 
 DIMENSIONS = ("model", "app", "agent", "team")
+# What did nothing has neither app nor team: it is of pools, and has a cause.
+OF_GPUS = dict.fromkeys(("idle_cost_usd", "unmeasured_cost_usd"), ("pool", "cluster", "reason")) | {
+    "under_used_cost_usd": ("pool", "cluster", "team")
+}
 TASK = "task"
 TASK_COST = "task_cost_usd"
 TASK_MEASURES = {"inference_cost_usd", "usage_cost_usd", "effective_cost_usd", TASK_COST}
@@ -39,13 +43,14 @@ class Contributors:
         self._readings: dict[tuple[str, str], Reading] = {}
 
     def of(self, rule: ThresholdRule | AnomalyRule, series: str, period: str, first: str) -> tuple[Contributor, ...]:
-        """The three largest parts by model, app, agent, team and agent task each, for measures whose parts add up.
+        """The three largest parts by model, app, agent, team and agent task each, for measures whose parts add up;
+        by pool, cluster and cause for GPUs that did nothing.
 
         An anomaly's parts are ordered by how far they lie above their own past, a threshold's by size.
         """
         if not is_additive(rule.measure):
             return ()
-        splits = (extra for extra in DIMENSIONS if extra not in rule.by)
+        splits = (extra for extra in OF_GPUS.get(rule.measure, DIMENSIONS) if extra not in rule.by)
         parts = [part for extra in splits for part in self._split(rule, series, extra, period, first)]
         return (*parts, *self._tasks(rule, series, period))
 

@@ -193,7 +193,7 @@ def _splits(transition: Transition, contributors: Sequence[Contributor], snapsho
         value = words.figure(transition.rule.measure, part.value, snapshot.currency)
         usual = f" (usually {words.figure(transition.rule.measure, part.usual, snapshot.currency)})"
         new = " (new)" if isinstance(transition.rule, AnomalyRule) and part.dimension != TASK else ""
-        line = f"{part.name or f'no {part.dimension}'}: {value}" + (usual if part.usual is not None else new)
+        line = f"{words.part_name(part.dimension, part.name)}: {value}" + (usual if part.usual is not None else new)
         splits.setdefault(part.dimension, []).append(line)
     return [{"dimension": dimension, "parts": parts} for dimension, parts in splits.items()]
 

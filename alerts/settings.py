@@ -22,6 +22,8 @@ Dimension = Literal[
     "provider",
     "account_id",
     "region",
+    "cluster",
+    "pool",
     "service_tier",
     "token_class",
     "kind",
@@ -135,6 +137,20 @@ SHIPPED_RULES: tuple[ThresholdRule | AnomalyRule, ...] = (
         measure="ownerless_cost_usd",
         above=Decimal(5),
         remedy="add a rule under owners for the claims that Teams and apps lists",
+    ),
+    ThresholdRule(
+        kind="threshold",
+        name="idle-gpus",
+        measure="idle_cost_usd",
+        above=Decimal(100),
+        remedy="scale down the pools without traffic, or let nodes go whose GPUs no pod requests; see GPU and pools",
+    ),
+    ThresholdRule(
+        kind="threshold",
+        name="unmeasured-gpus",
+        measure="unmeasured_cost_usd",
+        above=Decimal(20),
+        remedy="run `inferledger doctor`: it names the pods without engine metrics and the gaps of kube-state-metrics",
     ),
 )
 

@@ -12,6 +12,18 @@ NAMES = {
     "controls_failed": "number of failed controls",
     "ownerless_cost_usd": "cost without a team",
     "unattributed_share": "share of cost that no usage explains",
+    "idle_cost_usd": "cost of idle GPUs",
+    "fleet_idle_cost_usd": "cost of idle GPUs",
+    "under_used_cost_usd": "cost of under-used GPUs",
+    "unmeasured_cost_usd": "cost of GPUs that no metric tells of",
+    "gpu_unmeasured_share": "share of GPU time that no metric tells of",
+    "gpu_busy_share": "busy share of the GPUs",
+}
+
+CAUSES = {
+    "no_traffic": "no traffic",
+    "not_requested": "requested by no pod",
+    "not_in_cluster": "billed, but in no cluster",
 }
 
 PAGES = {
@@ -22,6 +34,9 @@ PAGES = {
     "unpriced_tokens": "reconciliation",
     "controls_failed": "reconciliation",
     "cost_per_mtok_usd": "models",
+    "idle_cost_usd": "fleet",
+    "under_used_cost_usd": "fleet",
+    "unmeasured_cost_usd": "fleet",
 }
 
 
@@ -44,6 +59,8 @@ def figure(measure: str, value: Decimal | None, currency: str) -> str:
         return f"{sign}${written}" if currency == "USD" else f"{sign}{written} {currency}"
     if measure.endswith(("_share", "_ratio")):
         return f"{value * 100:.1f} %"
+    if measure in MEASURES and MEASURES[measure].unit == "gpu_ms":
+        return f"{value / 3_600_000:,.1f} GPU-hours"
     whole = value.to_integral_value()
     number = f"{whole:,.0f}" if value == whole else f"{value.normalize():,f}"
     return f"{number} tokens" if measure.endswith("_tokens") else number
@@ -61,10 +78,19 @@ def series_name(series: str) -> str:
     return ", ".join(parts) or "everything"
 
 
+def part_name(dimension: str, value: str | None) -> str:
+    """What a part is called: `no team`, `requested by no pod`, or its own name."""
+    if value is None:
+        return f"no {dimension}"
+    return CAUSES.get(value, value) if dimension == "reason" else value
+
+
 def page(rule: ThresholdRule | AnomalyRule) -> str:
     """The dashboard page that shows this rule's figures."""
     if rule.measure in PAGES:
         return PAGES[rule.measure]
+    if rule.measure.startswith(("gpu_", "fleet_", "self_hosted_")):
+        return "fleet"
     for dimension, name in (("agent", "tasks"), ("team", "teams"), ("app", "teams"), ("model", "models")):
         if dimension in rule.by:
             return name

@@ -175,4 +175,12 @@ def environment_variables(configuration: Configuration) -> dict[str, str]:
         for key, value in channel.model_dump().items():
             if re.fullmatch(r"\w+_env", key) and value is not None:
                 found.setdefault(str(value), f"delivery.channels.{name}.{key}")
+    for source in configuration.sources:
+        for key, value in source.model_dump().items():
+            if re.fullmatch(r"\w+_env", key) and value:
+                named = (
+                    {f"{key}.{name}": each for name, each in value.items()} if isinstance(value, dict) else {key: value}
+                )
+                for place, variable in named.items():
+                    found.setdefault(str(variable), f"sources.{source.name}.{place}")
     return found

@@ -2,6 +2,7 @@
 
     figure -> postings of the ledger (kind, basis, status, method) -> buckets, where the bill met the log
            -> lines of the bill (file, line item) and records of the log (source, record id)
+    of the own fleet: posting -> pool-hours -> token classes -> lines of instances and clusters (explain_fleet)
 
 Every level adds up to the one above. Where the parts of a level do not, the rest has a row of its own that says why.
 """
@@ -9,7 +10,7 @@ Every level adds up to the one above. Where the parts of a level do not, the res
 from collections.abc import Sequence
 from dataclasses import replace
 
-from inferledger import explain_evidence, explain_task
+from inferledger import explain_evidence, explain_fleet, explain_task
 from inferledger.conditions import Condition, condition
 from inferledger.exits import UsageError
 from inferledger.figures import exact
@@ -30,6 +31,7 @@ def explain(snapshot: Snapshot, where: Filters, limit: int = 4, long_context_tok
     buckets = explain_evidence.buckets(snapshot, cells)
     first = head(buckets, limit)
     explain_evidence.hang_lines(snapshot, first, limit)
+    pool_hours, pool_hours_more = ([], None) if where.task_id else explain_fleet.pool_hours(snapshot, where, limit)
     return {
         "question": {
             "first_day": None if where.first_day is None else where.first_day.isoformat(),
@@ -44,6 +46,9 @@ def explain(snapshot: Snapshot, where: Filters, limit: int = 4, long_context_tok
         "postings": [shown(row) for row in _folded(postings, limit)],
         "buckets": [shown(bucket) for bucket in first],
         "buckets_more": shown(more(buckets[len(first) :], "selected_nano", "selected_tokens")),
+        "pools": [] if where.task_id else explain_fleet.pools(snapshot, where),
+        "pool_hours": pool_hours,
+        "pool_hours_more": pool_hours_more or {"count": 0},
         "other_lines": [shown(row) for row in explain_evidence.other_lines(snapshot, postings, where)],
         "records": explain_evidence.records(snapshot, where, postings, limit),
     }
@@ -87,12 +92,14 @@ def _postings(snapshot: Snapshot, chosen: Condition) -> list[Facts]:
     return rows(
         snapshot,
         f"""
-        SELECT kind, basis, status, method, reason, provider, account_id, region, service_name, line_class, model,
-            token_class, CAST(sum(tokens) AS BIGINT) AS tokens, CAST(sum(effective_nano) AS BIGINT) AS effective_nano,
+        SELECT kind, basis, status, method, reason, provider, account_id, region, service_name, line_class,
+            cluster, pool, model, token_class, CAST(sum(tokens) AS BIGINT) AS tokens,
+            CAST(sum(effective_nano) AS BIGINT) AS effective_nano,
             CAST(sum(billed_nano) AS BIGINT) AS billed_nano
         FROM cost_day WHERE currency = ? AND {chosen.text}
         GROUP BY ALL
-        ORDER BY effective_nano DESC NULLS LAST, kind, basis, model, token_class, service_name, account_id
+        ORDER BY effective_nano DESC NULLS LAST, kind, basis, model, token_class, service_name, account_id,
+            cluster, pool, line_class
         """,
         [snapshot.currency, *chosen.bound],
     )

@@ -14,6 +14,7 @@ KEY = ("day", "provider", "account_id", "region", "model", "token_class")
 LINE_KEY = ("day", "account_id", "region", "model", "token_class")
 BUCKETED = "basis = 'billed' AND method = 'bill_tokens'"
 CLASSES = ("uncached_input", "cache_read", "cache_write_5m", "cache_write_1h", "output")
+SELF_HOSTED = "self-hosted"
 
 
 def buckets(snapshot: Snapshot, cells: Sequence[Facts]) -> list[Facts]:
@@ -125,21 +126,39 @@ def other_lines(snapshot: Snapshot, postings: Sequence[Facts], where: Filters) -
 def records(snapshot: Snapshot, where: Filters, postings: Sequence[Facts], limit: int) -> Facts:
     """The logged calls behind the selection, and per token class how their tokens were posted."""
     if where.kind and "usage" not in where.kind:
-        return {"requests": 0, "tokens": 0, "by_token_class": [], "shown": [], "more": {"requests": 0, "tokens": 0}}
-    chosen = condition(replace(where, kind=()), "x.")
+        return {
+            "requests": 0,
+            "tokens": 0,
+            "by_token_class": [],
+            "by_token_class_fleet": [],
+            "shown": [],
+            "more": {"requests": 0, "tokens": 0},
+        }
+    # a call is of no cluster or pool: those of a route may be answered by any of its pools
+    chosen = condition(replace(where, kind=(), cluster=(), pool=()), "x.")
+    only_fleet = " AND x.provider = 'self-hosted'" if where.cluster or where.pool else ""
     source = f"""
         (SELECT e.* EXCLUDE (team, app, agent), o.team, o.app, o.cost_center, o.agent, o.environment
          FROM event AS e LEFT JOIN owner AS o
            ON o.claim_set_id = e.claim_set_id AND o.valid_from <= e.day AND e.day < o.valid_to) AS x
-        WHERE {chosen.text}"""
+        WHERE {chosen.text}{only_fleet}"""
     sums = ", ".join(f"CAST(coalesce(sum(x.{name}_tokens), 0) AS BIGINT) AS {name}" for name in CLASSES)
-    totals = rows(snapshot, f"SELECT count(*) AS requests, {sums} FROM {source}", chosen.bound)[0]
+    both = rows(
+        snapshot,
+        f"SELECT x.provider = 'self-hosted' AS is_fleet, count(*) AS requests, {sums} FROM {source} GROUP BY ALL",
+        chosen.bound,
+    )
+    nothing = dict.fromkeys(("requests", *CLASSES), 0)
+    fleet = next((row for row in both if row["is_fleet"]), nothing)
+    managed = next((row for row in both if not row["is_fleet"]), nothing)
+    totals = {name: fleet[name] + managed[name] for name in nothing}
     first = [shown(row) for row in rows(snapshot, _first_records(source, limit), chosen.bound)]
     tokens = sum(totals[name] for name in CLASSES)
     return {
         "requests": totals["requests"],
         "tokens": tokens,
-        "by_token_class": _by_class(totals, postings),
+        "by_token_class": _by_class(managed, postings),
+        "by_token_class_fleet": _by_class_fleet(fleet, postings),
         "shown": first,
         "more": {"requests": totals["requests"] - len(first), "tokens": tokens - sum(row["tokens"] for row in first)},
     }
@@ -156,7 +175,7 @@ def _by_class(totals: Facts, postings: Sequence[Facts]) -> list[Facts]:
     """Per token class: logged = billed + estimated + never billed."""
     posted = {name: {"billed": 0, "estimated": 0} for name in CLASSES}
     for row in postings:
-        if row["kind"] == "usage" and row["token_class"] in posted:
+        if row["kind"] == "usage" and row["token_class"] in posted and row["provider"] != SELF_HOSTED:
             posted[row["token_class"]][row["basis"]] += row["tokens"]
     return [
         {
@@ -167,4 +186,34 @@ def _by_class(totals: Facts, postings: Sequence[Facts]) -> list[Facts]:
         }
         for name in CLASSES
         if totals[name] or any(posted[name].values())
+    ]
+
+
+def _by_class_fleet(totals: Facts, postings: Sequence[Facts]) -> list[Facts]:
+    """Per token class of the own fleet: logged = posted + not billed yet + elsewhere.
+
+    Elsewhere: calls count in the hours in which their tokens were processed, which may be of another day, and a log
+    that tells no cache reads is split as the engines say. Writing to an engine's cache is computing the token.
+    """
+    logged = {
+        "uncached_input": sum(totals[name] for name in ("uncached_input", "cache_write_5m", "cache_write_1h")),
+        "cache_read": totals["cache_read"],
+        "output": totals["output"],
+    }
+    posted = {name: {"billed": 0, "estimated": 0} for name in logged}
+    for row in postings:
+        # tokens of calls stand on the first row of their class, whatever its kind; those that no call explains do not
+        of_calls = row["kind"] in ("usage", "under_used") and row["reason"] in (None, "not_billed_yet")
+        if row["provider"] == SELF_HOSTED and of_calls and row["token_class"] in posted:
+            posted[row["token_class"]][row["basis"]] += row["tokens"]
+    return [
+        {
+            "token_class": name,
+            "logged": logged[name],
+            "billed": posted[name]["billed"],
+            "not_billed_yet": posted[name]["estimated"],
+            "elsewhere": logged[name] - sum(posted[name].values()),
+        }
+        for name in logged
+        if logged[name] or any(posted[name].values())
     ]

@@ -7,6 +7,10 @@ from warehouse.measures import Filters
 from warehouse.snapshot import Snapshot
 
 CLASSES = ("uncached_input", "cache_read", "cache_write_5m", "cache_write_1h", "output")
+POSTING = (
+    *("kind", "basis", "status", "method", "reason", "provider", "account_id", "region", "service_name", "line_class"),
+    *("cluster", "pool", "model", "token_class"),
+)
 INPUT = " + ".join(f"coalesce({name}_tokens, 0)" for name in CLASSES if name != "output")
 CLASS_ROWS = " UNION ALL ".join(
     f"""
@@ -52,6 +56,23 @@ POSTED = f"""
           ON h.hour = c.hour AND h.kind = 'usage' AND h.model = c.model AND h.token_class = c.token_class
           AND h.service_tier = c.service_tier AND h.claim_set_id = c.claim_set_id AND h.provider = c.provider
           AND h.account_id IS NOT DISTINCT FROM c.account_id AND h.region IS NOT DISTINCT FROM c.region
+        WHERE h.currency = $2 AND h.cluster IS NULL
+        GROUP BY ALL),
+    -- the own fleet: within an hour, a claim set's tokens of a class cost all the same
+    fleet_cell AS (
+        SELECT day, hour, model, claim_set_id,
+            CASE WHEN token_class LIKE 'cache_write%' THEN 'uncached_input' ELSE token_class END AS token_class,
+            sum(tokens) AS logged, sum(CASE WHEN task_id = $1 THEN tokens ELSE 0 END) AS mine
+        FROM class_row WHERE provider = 'self-hosted' GROUP BY ALL HAVING mine > 0),
+    fleet_posted AS (
+        SELECT c.day, h.provider, h.account_id, h.region, c.model, c.token_class, h.kind, h.basis, h.status, h.method,
+            h.reason, h.service_name, h.line_class, h.cluster, h.pool,
+            CAST(round(sum(CAST(h.tokens AS DOUBLE) * c.mine / c.logged)) AS BIGINT) AS tokens,
+            CAST(round(sum(CAST(h.effective_nano AS DOUBLE) * c.mine / c.logged)) AS BIGINT) AS effective_nano,
+            CAST(round(sum(CAST(h.billed_nano AS DOUBLE) * c.mine / c.logged)) AS BIGINT) AS billed_nano
+        FROM fleet_cell AS c INNER JOIN cost_hour AS h
+          ON h.hour = c.hour AND h.kind = 'usage' AND h.model = c.model AND h.token_class = c.token_class
+          AND h.claim_set_id = c.claim_set_id AND h.provider = 'self-hosted' AND h.cluster IS NOT NULL
         WHERE h.currency = $2
         GROUP BY ALL)
 """
@@ -62,10 +83,11 @@ def postings(snapshot: Snapshot, where: Filters, long_context_tokens: int) -> li
     found = rows(
         snapshot,
         f"""{POSTED}
-        SELECT kind, basis, status, method, reason, provider, account_id, region, service_name, line_class, model,
-            token_class, CAST(sum(tokens) AS BIGINT) AS tokens, CAST(sum(effective_nano) AS BIGINT) AS effective_nano,
-            CAST(sum(billed_nano) AS BIGINT) AS billed_nano
-        FROM posted GROUP BY ALL ORDER BY effective_nano DESC NULLS LAST, basis, model, token_class
+        SELECT kind, basis, status, method, reason, provider, account_id, region, service_name, line_class,
+            cluster, pool, model, token_class, CAST(sum(tokens) AS BIGINT) AS tokens,
+            CAST(sum(effective_nano) AS BIGINT) AS effective_nano, CAST(sum(billed_nano) AS BIGINT) AS billed_nano
+        FROM (SELECT * FROM posted UNION ALL BY NAME SELECT * FROM fleet_posted)
+        GROUP BY ALL ORDER BY effective_nano DESC NULLS LAST, basis, model, token_class, cluster, pool
         """,
         [where.task_id[0], snapshot.currency, long_context_tokens],
     )
@@ -84,12 +106,12 @@ def postings(snapshot: Snapshot, where: Filters, long_context_tokens: int) -> li
             "billed_nano": int(known[billed] or 0) - sum(row["billed_nano"] or 0 for row in mine),
         }
         if any(rest.values()):
-            blank = dict.fromkeys(found[0]) if found else {}
+            blank = dict.fromkeys(found[0] if found else POSTING)
             about = {
                 "kind": "usage",
                 "basis": basis,
                 "method": "difference",
-                "reason": "its own hours against the day's rates",
+                "reason": "its own hours against its claim set's and the day's rates",
             }
             found.append({**blank, **about, "tokens": 0, **rest})
     return found

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from inferledger import explain_fleet_text
 from inferledger.figures import count, money
 
 Facts = dict[str, Any]
@@ -29,6 +30,7 @@ def show(console: Console, facts: Facts) -> None:
                 (1, 0, 0, 2),
             )
         )
+    parts += explain_fleet_text.sections(facts)
     parts += [_other_lines(facts)] if facts["other_lines"] else []
     parts += [_records(facts)] if facts["records"]["requests"] else []
     console.print(Group(*parts), width=min(console.width, WIDTH))
@@ -105,6 +107,7 @@ def _postings(facts: Facts) -> Padding:
     )
     for row in facts["postings"]:
         what = " ".join(part for part in (row["model"], row["token_class"]) if part) or row["service_name"] or ""
+        what += f" ({row['pool'] or row['cluster']})" if row.get("cluster") else ""
         how = row["method"] + (f": {row['reason']}" if row["reason"] else "")
         table.add_row(
             row["kind"],
@@ -202,7 +205,9 @@ def _records(facts: Facts) -> Padding:
     table.add_row(
         "", "", f"[bold]{count(records['requests'])} records[/]", "", "", f"[bold]{count(records['tokens'])}[/]"
     )
-    return Padding(_section("[bold]Records of the usage log[/]", *_spaced([classes, table])), (0, 0, 1, 0))
+    fleet = explain_fleet_text.records(facts)
+    shown = [*([classes] if records["by_token_class"] else []), *([fleet] if fleet else []), table]
+    return Padding(_section("[bold]Records of the usage log[/]", *_spaced(shown)), (0, 0, 1, 0))
 
 
 def _spaced(tables: Iterable[Table]) -> list[RenderableType]:

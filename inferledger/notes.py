@@ -7,11 +7,19 @@ from inferledger.figures import count, money, mtok, percent
 from warehouse.snapshot import Snapshot
 
 REASONS = {
-    "no_log": "billed tokens that no logged call explains",
+    "no_log": "tokens, billed or counted by engines, that no logged call explains",
     "no_tokens_on_bill": "bill lines of a model without any token",
     "unit_unknown": "bill lines whose unit is not known to be tokens",
     "not_metered_in_tokens": "model charges that are not metered in tokens",
     "no_key": "other charges in scope that no key shares out",
+    "no_tokens": "busy GPUs of a pool without any token, counted or logged",
+}
+CAUSES = {
+    "no_traffic": "replicas that were up and had no call",
+    "not_requested": "GPUs of nodes that no pod requested",
+    "starting": "pods before their engine first answered",
+    "stopping": "pods after their engine's last sample",
+    "not_in_cluster": "instances that were billed while they were no node of a cluster",
 }
 
 
@@ -22,6 +30,7 @@ def notes(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:
         *_estimates(facts),
         *_unknown(facts),
         *_unattributed(facts),
+        *_fleet(facts),
         *_rest(snapshot, facts),
     ]
 
@@ -63,11 +72,18 @@ def _estimates(facts: dict[str, Any]) -> list[str]:
 def _unknown(facts: dict[str, Any]) -> list[str]:
     found = []
     tokens = facts["totals"]["unknown_cost_tokens"]
-    names = sorted({str(row["model"]) for row in facts["models"] if row["unknown_cost_tokens"]})
-    if tokens:
+    routes = {str(pool["model"]) for pool in (facts["fleet"] or {}).get("pools") or ()}
+    names = sorted({str(row["model"]) for row in facts["models"] if row["unknown_cost_tokens"]} - routes)
+    own = (facts["fleet"]["self_hosted"]["unknown_cost_tokens"] or 0) if facts["fleet"] else 0
+    if own:
         found.append(
-            f"The cost of {mtok(tokens)} tokens is unknown: not billed yet and without a price ({', '.join(names)}). "
-            "Add it under prices.contract."
+            f"The cost of {mtok(own)} tokens of the own fleet is unknown: the bill has not reached their hours, "
+            "or no metric or pool table knows who answered them."
+        )
+    if tokens and tokens > own:
+        found.append(
+            f"The cost of {mtok(tokens - own)} tokens is unknown: not billed yet and without a price "
+            f"({', '.join(names)}). Add it under prices.contract."
         )
     unpriced = sorted({str(row["model"]) for row in facts["models"] if row["unpriced_tokens"]} - set(names))
     if unpriced:
@@ -85,6 +101,35 @@ def _unattributed(facts: dict[str, Any]) -> list[str]:
         + (f" ({mtok(row['unattributed_tokens'])} tokens)." if row["unattributed_tokens"] else ".")
         for row in facts["unattributed"]
     ]
+
+
+def _fleet(facts: dict[str, Any]) -> list[str]:
+    if facts["fleet"] is None:
+        return []
+    own, currency = facts["fleet"]["self_hosted"], facts["currency"]
+    found = []
+    if facts["fleet"]["idle_by_cause"]:
+        causes = "; ".join(
+            f"{money(amount, currency)} {CAUSES.get(cause, cause)}"
+            for cause, amount in facts["fleet"]["idle_by_cause"].items()
+        )
+        found.append(f"{money(own['idle_cost'], currency)} of GPU money did nothing: {causes}.")
+    if Decimal(own["under_used_cost"] or 0):
+        found.append(
+            f"{money(own['under_used_cost'], currency)} is under-used: GPUs that were busy below the 95th percentile "
+            "of the week before, or ran steps of small batches. It is in fully loaded cost, not in usage."
+        )
+    if Decimal(own["unmeasured_cost"] or 0):
+        found.append(
+            f"{money(own['unmeasured_cost'], currency)} is unmeasured: no metric tells what those GPUs did, which is "
+            "not idle. `inferledger doctor` names the pods."
+        )
+    if facts["fleet"]["unknown_counters"]:
+        found.append(
+            f"{count(facts['fleet']['unknown_counters'])} counter(s) of the engines began at an unknown value; what "
+            "they had counted by then is not booked."
+        )
+    return found
 
 
 def _rest(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from inferledger import summary_tables
+from inferledger import summary_fleet, summary_tables
 from inferledger.figures import exact
 from inferledger.notes import notes
 from inferledger.rows import Facts, rows
@@ -101,6 +101,7 @@ def summary(snapshot: Snapshot, where: Filters | None = None, by: Sequence[str] 
         "teams": summary_tables.teams(snapshot, where),
         "tasks": summary_tables.tasks(snapshot, where),
         "unattributed": summary_tables.unattributed(snapshot, where),
+        "fleet": summary_fleet.fleet(snapshot, where),
         "balances": [
             {key: exact(value) if isinstance(value, Decimal) else value for key, value in row.items()}
             for row in balances

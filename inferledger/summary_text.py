@@ -12,21 +12,25 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from inferledger import summary_fleet_text
 from inferledger.figures import count, money, mtok, percent
+from inferledger.summary_parts import name as _name
+from inferledger.summary_parts import spaced as _spaced
+from inferledger.summary_parts import table as _table
 
 Facts = dict[str, Any]
 
 KINDS = {
     "usage": "calls that were logged",
     "unattributed": "billed, explained by no log",
-    "shared": "support and tax, shared by usage",
+    "shared": "support, tax, clusters as a whole",
     "credit": "credits and discounts",
     "out_of_scope": "the rest of the bill, not inference",
     "future": "charged for hours to come",
     "rounding": "below a nano-dollar",
-    "idle": "paid and not busy",
-    "under_used": "busy below its reference",
-    "unmeasured": "paid, no measurement",
+    "idle": "GPUs that were paid for and did nothing",
+    "under_used": "GPUs busy below what they can do",
+    "unmeasured": "GPUs that no metric tells of",
 }
 TITLES = {
     "effective_cost": "effective",
@@ -49,6 +53,7 @@ def show(console: Console, facts: Facts) -> None:
         parts += [_kinds(facts)] if has_bill else [_price_book(facts)]
         parts += [_teams(facts)] if any(row["team"] for row in facts["teams"]) else []
         parts += [_models(facts)] if facts["models"] else []
+        parts += summary_fleet_text.sections(facts)
         parts += [_tasks(facts)] if facts["tasks"] else []
     parts += [_notes(facts)] if facts["notes"] else []
     console.print(Group(*parts), width=min(console.width, WIDTH))
@@ -104,30 +109,6 @@ def _balanced(facts: Facts) -> str:
     periods = len({row["billing_period"] for row in facts["balances"]})
     what = "billing period" if periods == 1 else "billing periods"
     return f"[green]balanced[/]: kinds = teams = the bill, difference 0 in {periods} {what}, billed and effective"
-
-
-def _table(title: str, *columns: tuple[str, str]) -> Table:
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        padding=(0, 2, 0, 0),
-        header_style="dim",
-        pad_edge=False,
-    )
-    for name, justify in columns:
-        table.add_column(
-            name,
-            justify="right" if justify == "r" else "left",
-            no_wrap=justify != "w",
-            overflow="fold" if justify == "w" else "ellipsis",
-        )
-    return table
-
-
-def _spaced(table: Table) -> Padding:
-    return Padding(table, (1, 1, 0, 2))
 
 
 def _kinds(facts: Facts) -> Padding:
@@ -288,10 +269,6 @@ def _notes(facts: Facts) -> Padding:
     for line in lines:
         grid.add_row("[yellow]•[/]", escape(line))
     return Padding(Group(Text("What to know", style="bold"), grid), (1, 1, 1, 2))
-
-
-def _name(value: str | None, nothing: str) -> str:
-    return f"[dim]{nothing}[/]" if value is None else escape(str(value))
 
 
 def _clipped(text: str | None, width: int) -> str | None:

@@ -99,6 +99,14 @@ def _data(figures: Figures, snapshot: Snapshot, settings: ReportSettings, restat
         "restated_from": _number(restated_from.figure) if restated_from else None,
         "month_to_date": _number(figures.month.to_date),
         "forecast": _number(figures.month.forecast),
+        "fleet": None
+        if figures.fleet is None
+        else {
+            "cost": _number(figures.fleet.cost),
+            "idle": _number(figures.fleet.idle.now if isinstance(figures.fleet.idle.now, Decimal) else None),
+            "under_used": _number(figures.fleet.under_used),
+            "unmeasured": _number(figures.fleet.unmeasured),
+        },
         "basis": sentences.basis(figures),
         "status": figures.status,
         "manifest": snapshot.manifest_id,

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from reports import queries
+from reports import fleet, queries
 from reports.figures import Bar, Books, Figures, Gaps, Month, Part, Ranking, Restated, Task, Told, Waste
 from reports.period import Coverage, Period
 from reports.queries import Effects, Split
@@ -21,7 +21,7 @@ COUNTS = ("requests", "failed_requests", "timeout_requests", "retried_requests")
 DAILY = (
     HEADLINE, *UNITS, *COUNTS, "fully_loaded_cost_usd", "cache_hit_ratio", "cache_saving_usd", "total_tokens",
     "input_tokens", "tasks",
-    "unattributed_cost_usd", "unattributed_share", "unknown_cost_tokens",
+    "unattributed_cost_usd", "unattributed_share", "unknown_cost_tokens", fleet.IDLE,
 )  # fmt: skip
 RANKINGS: tuple[tuple[Split, ...], ...] = (("team",), ("model",), ("team", "app"))
 RATE_DAYS = 7
@@ -63,6 +63,7 @@ def gather(snapshot: Snapshot, settings: ReportSettings, day: date, told: Mappin
         rankings=tuple(_ranking(snapshot, settings.top, day, base, by) for by in RANKINGS),
         waste=_waste(snapshot, series, day),
         tasks=_tasks(snapshot, settings.top, day),
+        fleet=fleet.gather(snapshot, series, settings.top, day),
         gaps=_gaps(snapshot, series, day),
         restated=_restated(snapshot, series, day, told),
         books=_books(snapshot) if snapshot.scope.teams is None else None,

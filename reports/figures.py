@@ -88,6 +88,46 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Pool:
+    """One pool of the own fleet: all that its GPUs cost. `names`: cluster, model, pool; None per_mtok: no token."""
+
+    names: tuple[str | None, str | None, str | None]
+    cost: Decimal | None
+    idle: Decimal | None
+    under_used: Decimal | None
+    unmeasured: Decimal | None
+    busy_share: float | None
+    per_mtok: float | None
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Money of GPUs that did nothing, for one cause. `names` as of a pool; its last is None for nodes of no pool."""
+
+    names: tuple[str | None, str | None, str | None]
+    cause: str
+    cost: Decimal
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The own GPUs on the day, all kinds of cost. Amounts are None while the bill has not reached the day."""
+
+    cost: Decimal | None
+    idle: Compared
+    unbilled_gpu_hours: Decimal
+    under_used: Decimal | None
+    unmeasured: Decimal | None
+    busy_share: float | None
+    causes: tuple[Idle, ...]
+    other_causes: int
+    other_causes_cost: Decimal
+    pools: tuple[Pool, ...]
+    other_pools: int
+    dearest: Pool | None
+
+
+@dataclass(frozen=True)
 class Gaps:
     """What is not known or belongs to nobody. `whole`: the scope shows what belongs to nobody."""
 
@@ -148,6 +188,7 @@ class Figures:
     rankings: tuple[Ranking, ...]
     waste: Waste
     tasks: tuple[Task, ...]
+    fleet: Fleet | None
     gaps: Gaps
     restated: tuple[Restated, ...]
     books: Books | None

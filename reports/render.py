@@ -54,13 +54,16 @@ def context(
         "reason": sentences.reason,
         "local": sentences.local,
         "parts": partial(_in_currency, sentences.parts, currency),
+        "kind_said": words.kind,
+        "fleet_said": partial(_in_currency, sentences.fleet, currency),
         "restatement": partial(_in_currency, sentences.restatement, currency),
         "money": partial(_in_currency, words.money, currency),
         "unit_cost": partial(_in_currency, words.unit_cost, currency),
         "signed": partial(_in_currency, words.signed, currency),
         "exact": partial(_in_currency, words.exact, currency),
         **{name: getattr(words, name) for name in
-           ("percent", "change", "direction", "count", "tokens", "name", "day", "long_day", "plural")},
+           ("percent", "change", "direction", "count", "tokens", "name", "day", "long_day", "plural", "cause",
+            "pool")},
     }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from reports import words
-from reports.figures import Figures, Month, Restated
+from reports.figures import Figures, Fleet, Month, Restated
 from reports.queries import Effects
 from warehouse.measures import MEASURES
 from warehouse.snapshot import Snapshot
@@ -112,6 +112,27 @@ def _said(name: str, effects: Effects) -> str:
     if name == "mix":
         return f"{'dearer' if up else 'cheaper'} mix of models and output"
     return f"{'higher' if up else 'lower'} price per token"
+
+
+def fleet(found: Fleet, currency: str) -> str:
+    """What the own GPUs cost, what of it did nothing and why, and the dearest pool."""
+    if found.cost is None:
+        return "The own GPU fleet: the bill has not reached this day, so what it cost is unknown."
+    said = f"The own GPU fleet cost {words.money(found.cost, currency)}."
+    if found.causes:
+        largest = found.causes[0]
+        said += (
+            f" {words.money(found.idle.now, currency)} of it did nothing, most of all {words.pool(largest.names)}: "
+            f"{words.cause(largest.cause)}, {words.money(largest.cost, currency)}."
+        )
+    if found.unmeasured:
+        said += f" No metric tells of {words.money(found.unmeasured, currency)}."
+    if found.dearest is not None and found.dearest.per_mtok is not None:
+        each = words.unit_cost(found.dearest.per_mtok, currency)
+        said += f" Dearest per million tokens: {words.pool(found.dearest.names)} at {each}, all its cost counted."
+    if found.unbilled_gpu_hours:
+        said += f" The bill has not reached {found.unbilled_gpu_hours:,.1f} GPU-hours of the day."
+    return said
 
 
 def forecast(month: Month, currency: str) -> str:

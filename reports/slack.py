@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from reports import sentences, words
-from reports.figures import Figures, Ranking
+from reports.figures import Figures, Fleet, Ranking
 from reports.settings import ReportSettings
 from warehouse.snapshot import Snapshot
 
@@ -39,6 +39,8 @@ def blocks(
     ]
     if dearest:
         found.append({"type": "section", "fields": dearest})
+    if figures.fleet:
+        found.append(_section("\n".join(["*GPU fleet*", *_fleet(figures.fleet, currency)])))
     if figures.tasks:
         found.append(_section("\n".join(["*Dearest agent tasks*", *_tasks(figures, currency)])))
     if figures.restated:
@@ -107,6 +109,14 @@ def _tasks(figures: Figures, currency: str) -> list[str]:
         f"*{words.money(task.cost, currency)}*, {words.tokens(task.tokens)} tokens"
         for task in figures.tasks[:LINES]
     ]
+
+
+def _fleet(fleet: Fleet, currency: str) -> list[str]:
+    idle = [
+        f"• {_escape(words.pool(each.names))}: *{words.money(each.cost, currency)}* idle, {words.cause(each.cause)}"
+        for each in fleet.causes[:LINES]
+    ]
+    return [_escape(sentences.fleet(fleet, currency)), *idle]
 
 
 def _basis(figures: Figures, snapshot: Snapshot) -> list[str]:

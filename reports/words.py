@@ -6,6 +6,25 @@ from typing import TypeGuard
 
 UNKNOWN, NONE = "unknown", "none"
 LONGEST_NAME = 44
+KINDS = {
+    "usage": "usage",
+    "under_used": "under-used GPUs",
+    "idle": "idle GPUs",
+    "unmeasured": "unmeasured GPUs",
+    "shared": "shared",
+    "credit": "credits",
+    "unattributed": "in no log",
+    "out_of_scope": "not inference",
+    "future": "hours to come",
+    "rounding": "rounding",
+}
+CAUSES = {
+    "no_traffic": "no traffic",
+    "not_requested": "requested by no pod",
+    "starting": "starting",
+    "stopping": "stopping",
+    "not_in_cluster": "billed, but in no cluster",
+}
 WORTH_COLOUR = Decimal("0.05")
 Number = Decimal | float | int | None
 
@@ -110,6 +129,24 @@ def name(value: str | None, dimension: str) -> str:
         return f"no {dimension.replace('_', ' ')}"
     line = " ".join("".join(c if c.isprintable() else " " for c in value).split())
     return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…"
+
+
+def kind(value: str) -> str:
+    """A kind of cost, as people say it."""
+    return KINDS.get(value, value.replace("_", " "))
+
+
+def cause(value: str) -> str:
+    """Why a GPU was idle."""
+    return CAUSES.get(value, value.replace("_", " "))
+
+
+def pool(names: tuple[str | None, str | None, str | None]) -> str:
+    """`qwen-decode (east)`, `nodes of east`."""
+    cluster, _, called = names
+    if called is None:
+        return f"nodes of {name(cluster, 'cluster')}"
+    return f"{name(called, 'pool')} ({name(cluster, 'cluster')})"
 
 
 def day(value: date) -> str:

@@ -9,7 +9,8 @@ from inferledger.rows import rows
 from warehouse import measures
 from warehouse.snapshot import Snapshot
 
-STALE = {"billing": timedelta(days=2), "usage": timedelta(days=1)}
+STALE = {"billing": timedelta(days=2), "usage": timedelta(days=1), "metrics": timedelta(days=1)}
+ROWS = {"metrics": "samples"}
 STALE_SNAPSHOT = timedelta(days=1)
 NOTABLE_SHARE = 0.05
 
@@ -43,14 +44,14 @@ def freshness(snapshot: Snapshot, now: datetime) -> Checks:
         if row["kind"] not in STALE or row["last_at"] is None:
             continue
         last = row["last_at"].replace(tzinfo=UTC)
-        about = f"{count(row['rows_loaded'])} rows, the latest of {last:%Y-%m-%d %H:%M} UTC"
-        if last > now + timedelta(hours=1) and row["kind"] == "usage":
+        about = f"{count(row['rows_loaded'])} {ROWS.get(row['kind'], 'rows')}, the latest of {last:%Y-%m-%d %H:%M} UTC"
+        if last > now + timedelta(hours=1) and row["kind"] in ("usage", "metrics"):
             yield Check(
                 "freshness",
                 row["source"],
                 "warn",
                 f"{about}, which is still to come",
-                "set the clock of whoever writes that log",
+                "set the clock of whoever writes them",
             )
         elif now - last > STALE[row["kind"]]:
             yield Check(
@@ -58,7 +59,9 @@ def freshness(snapshot: Snapshot, now: datetime) -> Checks:
                 row["source"],
                 "warn",
                 f"{about}, {_age(now - last)} ago",
-                "see whether its files still arrive, and run `inferledger collect`",
+                "see whether its files still arrive (or its server still answers), and run `inferledger collect`"
+                if row["kind"] == "metrics"
+                else "see whether its files still arrive, and run `inferledger collect`",
             )
         else:
             yield Check("freshness", row["source"], "ok", about)
@@ -119,8 +122,13 @@ def controls(snapshot: Snapshot) -> Checks:
 
 def unknown(snapshot: Snapshot) -> Checks:
     """Models without a price, cost without a log, cost without a team."""
-    by_model = measures.table(snapshot, ["unpriced_tokens", "unknown_cost_tokens"], ("model",)).to_pylist()
-    unpriced = [row for row in by_model if row["unpriced_tokens"] or row["unknown_cost_tokens"]]
+    by_model = measures.table(snapshot, ["unpriced_tokens", "unknown_cost_tokens"], ("provider", "model")).to_pylist()
+    # the own fleet has a cost and no price: what the bill has not reached is told by the checks of the fleet
+    unpriced = [
+        row
+        for row in by_model
+        if row["provider"] != "self-hosted" and (row["unpriced_tokens"] or row["unknown_cost_tokens"])
+    ]
     for row in unpriced:
         yield Check(
             "prices",

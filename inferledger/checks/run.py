@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from inferledger import jobs
-from inferledger.checks import databases, ledger, setting_up
+from inferledger.checks import databases, fleet, ledger, setting_up
 from inferledger.checks.check import Check
 from inferledger.config import Configuration
 from warehouse.publish import read_pointer
@@ -31,6 +31,7 @@ def run(configuration: Configuration, now: datetime) -> list[Check]:
         *ledger.rejected(snapshot),
         *ledger.controls(snapshot),
         *ledger.unknown(snapshot),
+        *fleet.fleet(snapshot),
     ]
 
 

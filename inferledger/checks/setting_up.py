@@ -1,7 +1,10 @@
 """The configuration, its secrets, and whether sources and channels can be reached."""
 
 import os
+from datetime import UTC, datetime
+from typing import Any
 
+from collector.registry import kinds
 from collector.source import CollectError
 from collector.store import open_store
 from delivery.channels import open_channels
@@ -33,6 +36,14 @@ def config(configuration: Configuration) -> Checks:
             "no usage log is configured, so no cost can be attributed",
             "add a gateway log under `sources`, kind litellm or generic",
         )
+    if configuration.fleet.routes and "metrics" not in families:
+        yield Check(
+            "config",
+            "fleet",
+            "warn",
+            "fleet.routes is configured and no metrics source is, so the own GPUs are not known",
+            "add a source of kind prometheus, openmetrics or pool_table under `sources`",
+        )
     if not configuration.owners:
         yield Check(
             "config",
@@ -59,8 +70,12 @@ def credentials(configuration: Configuration) -> Checks:
 
 
 def sources(configuration: Configuration) -> Checks:
-    """Whether every location can be listed, with the credentials there are."""
+    """Whether every location can be listed and every server answers, with the credentials there are."""
     for settings in configuration.sources:
+        server = getattr(kinds()[settings.kind].open(settings), "server", None)
+        if server is not None:
+            yield _server(settings.name, server)
+            continue
         try:
             found = open_store(settings).list()
         except CollectError as error:
@@ -76,6 +91,15 @@ def sources(configuration: Configuration) -> Checks:
                 f"nothing is at {settings.location}",
                 "correct the source's `location`, or wait for the first delivery",
             )
+
+
+def _server(name: str, server: Any) -> Check:
+    """Whether a metrics server answers."""
+    try:
+        clock = datetime.fromtimestamp(server.clock(), UTC)
+    except CollectError as error:
+        return Check("sources", name, "fail", f"{error.where}: {error.what}", error.remedy)
+    return Check("sources", name, "ok", f"{server.url} answers; its clock says {clock:%Y-%m-%d %H:%M} UTC")
 
 
 def channels(configuration: Configuration) -> Checks:

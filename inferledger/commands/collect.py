@@ -17,6 +17,7 @@ class Family(StrEnum):
 
     BILLING = "billing"
     USAGE = "usage"
+    METRICS = "metrics"
     PRICES = "prices"
 
 
@@ -34,7 +35,7 @@ def collect(
     as_of: AsOfOption = None,
     format_: FormatOption = Format.TABLE,
 ) -> None:
-    """Load what is new: bills, usage logs, prices.
+    """Load what is new: bills, usage logs, metrics, prices.
 
     The same file again changes nothing. A source that fails is named with what to do (exit code 4), the others go on,
     and what was loaded before stays.

@@ -45,10 +45,11 @@ def demo(
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port of the dashboard.")] = 8501,
     no_serve: Annotated[bool, typer.Option("--no-serve", help="Do not open the dashboard at the end.")] = False,
 ) -> None:
-    """Go the whole way with a company made up: bill and gateway log in, ledger, alerts, report and pages out.
+    """Go the whole way with a company made up: bill, gateway log and GPU metrics in, ledger, alerts, report and
+    pages out.
 
-    Needs no cloud and no account. The files are in the formats that AWS and LiteLLM write. A second time, it goes on
-    from what is there.
+    Needs no cloud and no account. The files are in the formats that AWS, LiteLLM and Prometheus write. A second time,
+    it goes on from what is there.
     """
     from demo import organisation  # every other command starts faster without it
 
@@ -104,7 +105,10 @@ def _write(folder: Path, days: int, scale: float, seed: int) -> datetime:
         if folder.exists() and any(folder.iterdir()) and not (folder / organisation.FACTS).exists():
             raise UsageError(f"{folder} holds files of something else. Name an empty folder with --data.")
         shutil.rmtree(folder, ignore_errors=True)
-        with _step("a company's bill (CUR 2.0) and gateway log (LiteLLM)") as said, spinner("making up a company"):
+        with (
+            _step("a company's bill (CUR 2.0), gateway log (LiteLLM) and GPU metrics (OpenMetrics)") as said,
+            spinner("making up a company"),
+        ):
             half = folder.with_name(f"{folder.name}.half")
             shutil.rmtree(half, ignore_errors=True)
             made = organisation.write(half, seed=seed, days=days, scale=scale)
@@ -124,8 +128,8 @@ def _version() -> str:
     import demo as demo_room
 
     digest = hashlib.sha256()
-    for path in sorted(Path(demo_room.__path__[0]).iterdir()):
-        if path.is_file():
+    for path in sorted(Path(demo_room.__path__[0]).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -135,8 +139,12 @@ def _ledger(configuration: Configuration, as_of: datetime, what: str) -> None:
     with _step(f"collected: {what}") as said:
         with batches() as moved:
             collected = jobs.collect(configuration, None, as_of, moved)
+        families = jobs.sources(configuration)
+        samples = sum(each.result.rows_loaded for each in collected.loaded if families.get(each.source) == "metrics")
         said.append(
-            f"{count(collected.total('rows_loaded'))} rows in {count(len(collected.loaded))} batches"
+            f"{count(collected.total('rows_loaded') - samples)} rows"
+            + (f" and {count(samples)} metric samples" if samples else "")
+            + f" in {count(len(collected.loaded))} batches"
             + (f", {count(collected.total('rows_rejected'))} rejected" if collected.total("rows_rejected") else "")
         )
     complain([str(finding) for finding in collected.findings])

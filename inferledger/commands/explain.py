@@ -32,6 +32,10 @@ def explain(
     kind: Annotated[
         Names, typer.Option("--kind", metavar="KIND", help="Only this kind of cost, e.g. unattributed.")
     ] = None,
+    cluster: Annotated[
+        Names, typer.Option("--cluster", metavar="NAME", help="Only this cluster of the own fleet.")
+    ] = None,
+    pool: Annotated[Names, typer.Option("--pool", metavar="NAME", help="Only this pool of the own fleet.")] = None,
     task: Annotated[str | None, typer.Option("--task", metavar="ID", help="One agent task.")] = None,
     on: Annotated[
         str | None, typer.Option("--day", metavar="DAY", help="Only this day, in the configured zone.")
@@ -45,6 +49,8 @@ def explain(
 ) -> None:
     """Walk a figure back: ledger postings, the buckets where bill and log met, lines of the bill, records of the log.
 
+    Of the own GPU fleet: pool-hours with what their GPUs did, token classes, and the lines of instances under them.
+
     Every level adds up to the one above it.
     """
     if on and (first or last):
@@ -57,6 +63,8 @@ def explain(
         agent=_values(agent),
         model=_values(model),
         kind=_values(kind),
+        cluster=_values(cluster),
+        pool=_values(pool),
         task_id=(task,) if task else (),
     )
     configuration = loaded(config)

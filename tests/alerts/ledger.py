@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from warehouse.measures import Filters, UnknownMeasure
 
-DIMENSIONS = ("day", "hour", "team", "app", "model", "agent", "task_id")
-AMOUNTS = ("cost", "estimated", "unattributed", "ownerless")
+DIMENSIONS = ("day", "hour", "team", "app", "model", "agent", "task_id", "cluster", "pool", "reason")
+AMOUNTS = ("cost", "estimated", "unattributed", "ownerless", "idle", "unmeasured")
 TYPES = {"day": pa.date32(), "hour": pa.timestamp("us")}
 
 
@@ -94,7 +94,7 @@ def _measure(name: str, rows: list[dict[str, Any]]) -> Any:
         return _sum("cost", rows)
     if name == "effective_cost_usd":  # the bill: without what is only estimated
         return (_sum("cost", rows) or Decimal(0)) - (_sum("estimated", rows) or Decimal(0))
-    if name in ("estimated_cost_usd", "ownerless_cost_usd"):
+    if name in ("estimated_cost_usd", "ownerless_cost_usd", "idle_cost_usd", "unmeasured_cost_usd"):
         return _sum(name.removesuffix("_cost_usd"), rows)
     if name == "unattributed_share":
         whole = _sum("cost", rows)

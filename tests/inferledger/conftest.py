@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from inferledger.cli import app
+from tests.fleet_world import fill_fleet
 from tests.world import World
 from warehouse.settings import WarehouseSettings
 
@@ -157,3 +158,20 @@ def ledger(ledger_once: Path, cli: Cli) -> Path:
     """The company in the current folder, its log collected, attributed and published."""
     shutil.copytree(ledger_once, Path(), dirs_exist_ok=True)
     return Path("inferledger.yaml").absolute()
+
+
+@pytest.fixture(scope="session")
+def fleet_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    world = World(tmp_path_factory.mktemp("fleet") / "data", WarehouseSettings.model_validate({"owners": OWNERS}))
+    fill_fleet(world)
+    world.publish()
+    return world.data
+
+
+@pytest.fixture
+def with_fleet(fleet_once: Path, cli: Cli) -> World:
+    """The command line reads a ledger with a GPU fleet in it; more may be put into it."""
+    shutil.copytree(fleet_once, "data")
+    Path("inferledger.yaml").write_text("currency: USD\n")
+    settings = WarehouseSettings.model_validate({"owners": OWNERS})
+    return World(Path("data").absolute(), settings, calls=100, lines=100)
