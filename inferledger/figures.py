@@ -25,6 +25,13 @@ def money(value: str | Decimal | None, currency: str = "USD", places: int | None
     return f"{sign}${written}" if currency == "USD" else f"{sign}{written} {currency}"
 
 
+def each(value: str | Decimal | None, currency: str = "USD") -> str:
+    """A price of a million tokens: `$1.395`, `$0.1122`, `-` where there is none."""
+    if value is None:
+        return "-"
+    return money(value, currency, 4 if abs(Decimal(value)) < 1 else 3)
+
+
 def count(value: int | str | None) -> str:
     """`1,234,567`, or `unknown`."""
     return "unknown" if value is None else f"{int(value):,}"

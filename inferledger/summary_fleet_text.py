@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.padding import Padding
 
-from inferledger.figures import count, money, mtok, percent
+from inferledger.figures import count, each, money, mtok, percent
 from inferledger.summary_parts import name, spaced, table
 
 Facts = dict[str, Any]
@@ -25,10 +25,10 @@ def _side_by_side(facts: Facts, fleet: Facts) -> Padding:
     made = table(
         "Managed and self-hosted",
         ("", "l"),
-        ("fully loaded", "r"),
+        ("loaded", "r"),
         ("usage", "r"),
-        ("loaded per Mtok", "r"),
-        ("usage per Mtok", "r"),
+        ("loaded/Mtok", "r"),
+        ("usage/Mtok", "r"),
         ("tokens", "r"),
         ("requests", "r"),
     )
@@ -37,8 +37,8 @@ def _side_by_side(facts: Facts, fleet: Facts) -> Padding:
             words,
             money(row["fully_loaded_cost"], currency),
             money(row["usage_cost"], currency),
-            f"[bold]{_each(row['fully_loaded_cost_per_mtok'], currency)}[/]",
-            _each(row["cost_per_mtok"], currency),
+            f"[bold]{each(row['fully_loaded_cost_per_mtok'], currency)}[/]",
+            each(row["cost_per_mtok"], currency),
             mtok(row["total_tokens"]),
             count(row["requests"]),
         )
@@ -55,12 +55,12 @@ def _pools(facts: Facts, pools: list[Facts]) -> Padding:
         ("pool", "w"),
         ("cluster", "w"),
         ("cost", "r"),
-        ("GPU-hours", "r"),
+        ("GPU-h", "r"),
         ("busy", "r"),
         ("idle", "r"),
         ("under-used", "r"),
-        ("unmeasured", "r"),
-        ("per Mtok", "r"),
+        ("unknown", "r"),
+        ("/Mtok", "r"),
     )
     for pool in pools:
         made.add_row(
@@ -72,10 +72,6 @@ def _pools(facts: Facts, pools: list[Facts]) -> Padding:
             money(pool["idle_cost"], currency),
             money(pool["under_used_cost"], currency),
             money(pool["unmeasured_cost"], currency),
-            _each(pool["engine_cost_per_mtok"], currency),
+            each(pool["engine_cost_per_mtok"], currency),
         )
     return spaced(made)
-
-
-def _each(value: str | None, currency: str) -> str:
-    return "-" if value is None else money(value, currency, 3)

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from inferledger import summary_fleet_text
-from inferledger.figures import count, money, mtok, percent
+from inferledger.figures import count, each, money, mtok, percent
 from inferledger.summary_parts import name as _name
 from inferledger.summary_parts import spaced as _spaced
 from inferledger.summary_parts import table as _table
@@ -81,8 +81,8 @@ def _headline(facts: Facts, has_bill: bool) -> Panel:
     if per_mtok is not None:
         grid.add_row(
             "Unit cost",
-            f"[bold]{money(per_mtok, currency, 3)}[/] per million tokens"
-            + (f", {money(totals['fully_loaded_cost_per_mtok'], currency, 3)} fully loaded" if has_bill else "")
+            f"[bold]{each(per_mtok, currency)}[/] per million tokens"
+            + (f", {each(totals['fully_loaded_cost_per_mtok'], currency)} fully loaded" if has_bill else "")
             + (f", {money(totals['cost_per_task'], currency)} per agent task" if totals["cost_per_task"] else ""),
         )
     grid.add_row(
@@ -169,7 +169,7 @@ def _teams(facts: Facts) -> Padding:
             _name(row["team"], "(no team)"),
             money(row["fully_loaded_cost"], currency),
             money(row["usage_cost"], currency),
-            money(row["cost_per_mtok"], currency, 3) if row["cost_per_mtok"] else "-",
+            each(row["cost_per_mtok"] or None, currency),
             mtok(row["total_tokens"]),
             count(row["requests"]),
             percent(row["cache_hit_ratio"]),
@@ -192,10 +192,7 @@ def _models(facts: Facts) -> Padding:
         ("cached", "r"),
     )
     for row in facts["models"]:
-        price = [
-            "-" if row[key] is None else money(row[key], currency, 3)
-            for key in ("cost_per_mtok", "cost_per_mtok_input", "cost_per_mtok_output")
-        ]
+        price = [each(row[key], currency) for key in ("cost_per_mtok", "cost_per_mtok_input", "cost_per_mtok_output")]
         table.add_row(
             _name(row["model"], "(unknown model)"),
             money(row["usage_cost"], currency),
@@ -257,7 +254,7 @@ def _cell(key: str, value: Any, currency: str) -> str:
     if isinstance(value, int):
         return count(value)
     if key.startswith("cost_per"):
-        return "-" if value is None else money(value, currency, 3)
+        return each(value, currency)
     return money(value, currency)
 
 
