@@ -122,4 +122,7 @@ figure AS (
          FROM replica WHERE running_us > 0 AND held_us > 0),
         (SELECT sum(effective_nano) / 1e9 FROM ledger WHERE kind = 'under_used'), NULL, NULL
 )
-SELECT what, of, method, truth, ledger, low, high FROM figure ORDER BY place, what, of
+SELECT what, of, method, truth, ledger, low, high FROM figure
+-- calls without a team that were mostly cut off: cents
+WHERE NOT (what IN ('team', 'unattributed') AND coalesce(truth, 0) < 1)
+ORDER BY place, what, of

@@ -1,9 +1,13 @@
 """A small organisation written by hand: a few bill lines and calls in, a ledger out. For tests of every room."""
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,20 @@ from warehouse.settings import WarehouseSettings
 from warehouse.snapshot import Scope, Snapshot
 
 CLASSES = ("uncached_input", "cache_read", "cache_write_5m", "cache_write_1h", "output")
+
+
+@cache
+def _empty_warehouse() -> Path:
+    """A warehouse file with empty evidence tables; made once a process, because it takes most of a second."""
+    folder = tempfile.mkdtemp(prefix="inferledger-test-")
+    atexit.register(shutil.rmtree, folder)
+    layout = Layout(Path(folder))
+    with writing(layout, "test"):
+        pass
+    engine = sa.create_engine(f"duckdb:///{layout.warehouse}", poolclass=sa.pool.NullPool)
+    schema.metadata.create_all(engine)
+    engine.dispose()
+    return layout.warehouse
 
 
 @dataclass
@@ -31,11 +49,8 @@ class World:
     def __post_init__(self) -> None:
         self.layout = Layout(self.data)
         self._open: duckdb.DuckDBPyConnection | None = None
-        with writing(self.layout, "test"):
-            pass
-        engine = sa.create_engine(f"duckdb:///{self.layout.warehouse}", poolclass=sa.pool.NullPool)
-        schema.metadata.create_all(engine)
-        engine.dispose()
+        self.data.mkdir(parents=True, exist_ok=True)
+        shutil.copy(_empty_warehouse(), self.layout.warehouse)
 
     @contextmanager
     def connected(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -101,5 +101,7 @@ def drop(connection: duckdb.DuckDBPyConnection) -> None:
     for step in (*BY_HOUR, *BY_PERIOD, *BY_WEEK):
         connection.execute(f"DROP TABLE IF EXISTS {waterfall.table(step)}")
     connection.execute("DROP TABLE IF EXISTS claim_owner")
+    # another version may have other columns
     for name in (*fleet.TABLES, "settling", "control_hour", "control_period", "ledger_rounding"):
-        connection.execute(f"DELETE FROM {name}")
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+    connection.execute(BOOKKEEPING)

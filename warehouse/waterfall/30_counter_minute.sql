@@ -1,11 +1,12 @@
 -- Step 2a: what every counter rose by, minute by minute, the seams between minutes included.
--- grain:   series x minute
--- inputs:  work_counter (counter minutes of the hours at hand, and of the five minutes before them),
+-- grain:   series x minute, and a second row for what was moved into an hour's last minute
+-- inputs:  work_counter (counter minutes of the hours at hand, and of the five minutes around them),
 --          process_birth (target_id, started_at: when the process behind a target said it started)
 -- rule:    a seam is the difference to the last sample within five minutes; a lower value is a reset and counts whole.
 --          A series without one counts from zero if its process started within those five minutes, or if its target
 --          already showed the same metric under other labels; else the first value is unknown, counted, not booked.
---          `crossing` is what rose since a sample of the hour before: some of it may be that hour's.
+--          What rose across the start of an hour is divided by time: `moved` is the part of the hour before, told on
+--          either side; `risen` is what the counter itself shows in its minute.
 -- control: the sum over all minutes does not depend on how samples were split into loads.
 WITH followed AS (
     SELECT
@@ -19,10 +20,11 @@ WITH followed AS (
 shown AS (
     -- when a target showed a metric last, whatever the labels
     SELECT
-        t.target_id AS target_id, t.metric AS metric, t.minute AS minute,
+        t.target_id AS target_id, t.metric AS metric, t.minute AS minute, t.first_at AS first_at,
         lag(t.last_at) OVER (PARTITION BY t.target_id, t.metric ORDER BY t.minute) AS shown_at
     FROM (
-        SELECT w.target_id AS target_id, w.metric AS metric, w.minute AS minute, max(w.last_at) AS last_at
+        SELECT w.target_id AS target_id, w.metric AS metric, w.minute AS minute, min(w.first_at) AS first_at,
+            max(w.last_at) AS last_at
         FROM work_counter AS w
         GROUP BY w.target_id, w.metric, w.minute
     ) AS t
@@ -43,18 +45,42 @@ seam AS (
                 THEN CASE WHEN f.first_value >= f.previous_value THEN f.first_value - f.previous_value
                           ELSE f.first_value END
             WHEN n.started_at IS NOT NULL THEN f.first_value
-            WHEN f.previous_at IS NULL AND s.shown_at >= f.first_at - INTERVAL 5 MINUTE THEN f.first_value
+            WHEN f.previous_at IS NULL
+                 AND (s.first_at < f.first_at OR s.shown_at >= f.first_at - INTERVAL 5 MINUTE) THEN f.first_value
         END AS seam
     FROM followed AS f
     LEFT JOIN shown AS s ON s.target_id = f.target_id AND s.metric = f.metric AND s.minute = f.minute
     LEFT JOIN born AS n ON n.series_id = f.series_id AND n.minute = f.minute
+),
+divided AS (
+    SELECT
+        s.*,
+        CASE WHEN s.seam > 0 AND s.previous_at < CAST(date_trunc('hour', s.minute) AS TIMESTAMP)
+                  AND s.previous_at >= s.first_at - INTERVAL 5 MINUTE
+             THEN CAST(floor(CAST(s.seam AS DOUBLE)
+                 * date_diff('microsecond', s.previous_at, CAST(date_trunc('hour', s.minute) AS TIMESTAMP))
+                 / date_diff('microsecond', s.previous_at, s.first_at)) AS BIGINT) ELSE 0 END AS moved
+    FROM seam AS s
+),
+booked AS (
+    SELECT
+        d.series_id AS series_id, d.concept AS concept, d.category AS category, d.cluster AS cluster,
+        d.namespace AS namespace, d.pod AS pod, d.minute AS minute,
+        d.increase + coalesce(d.seam, 0) - d.moved AS increase, d.increase + coalesce(d.seam, 0) AS risen,
+        d.moved AS moved, CASE WHEN d.seam IS NULL THEN 1 ELSE 0 END AS is_unknown
+    FROM divided AS d
+    UNION ALL
+    SELECT
+        d.series_id AS series_id, d.concept AS concept, d.category AS category, d.cluster AS cluster,
+        d.namespace AS namespace, d.pod AS pod,
+        CAST(date_trunc('hour', d.minute) AS TIMESTAMP) - INTERVAL 1 MINUTE AS minute,
+        d.moved AS increase, 0 AS risen, d.moved AS moved, 0 AS is_unknown
+    FROM divided AS d
+    WHERE d.moved > 0
 )
 SELECT
-    s.series_id AS series_id, s.concept AS concept, s.category AS category, s.cluster AS cluster,
-    s.namespace AS namespace, s.pod AS pod, s.minute AS minute,
-    s.increase + coalesce(s.seam, 0) AS increase,
-    CASE WHEN s.seam IS NOT NULL AND s.previous_at < CAST(date_trunc('hour', s.minute) AS TIMESTAMP)
-         THEN s.seam ELSE 0 END AS crossing,
-    CASE WHEN s.seam IS NULL THEN 1 ELSE 0 END AS is_unknown
-FROM seam AS s
-INNER JOIN work_hour AS h ON h.hour = CAST(date_trunc('hour', s.minute) AS TIMESTAMP)
+    b.series_id AS series_id, b.concept AS concept, b.category AS category, b.cluster AS cluster,
+    b.namespace AS namespace, b.pod AS pod, b.minute AS minute, b.increase AS increase, b.risen AS risen,
+    b.moved AS moved, b.is_unknown AS is_unknown
+FROM booked AS b
+INNER JOIN work_hour AS h ON h.hour = CAST(date_trunc('hour', b.minute) AS TIMESTAMP)

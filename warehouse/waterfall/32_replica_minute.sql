@@ -16,11 +16,11 @@ WITH risen AS (
         CAST(sum(CASE WHEN c.concept = 'forward_seconds' AND c.category = 'decode' THEN c.increase ELSE 0 END)
             AS BIGINT) AS decode_us,
         CAST(sum(CASE WHEN c.concept = 'engine_steps' THEN c.increase ELSE 0 END) AS BIGINT) AS engine_steps,
-        CAST(sum(CASE WHEN c.concept = 'prompt_tokens' THEN c.crossing ELSE 0 END) AS BIGINT) AS prompt_crossing,
-        CAST(sum(CASE WHEN c.concept = 'prompt_tokens_cached' THEN c.crossing ELSE 0 END) AS BIGINT)
-            AS cached_crossing,
-        CAST(sum(CASE WHEN c.concept = 'generation_tokens' THEN c.crossing ELSE 0 END) AS BIGINT) AS output_crossing,
-        CAST(sum(c.increase) AS BIGINT) AS increase,
+        CAST(sum(CASE WHEN c.concept = 'prompt_tokens' THEN c.moved ELSE 0 END) AS BIGINT) AS prompt_moved,
+        CAST(sum(CASE WHEN c.concept = 'prompt_tokens_cached' THEN c.moved ELSE 0 END) AS BIGINT)
+            AS cached_moved,
+        CAST(sum(CASE WHEN c.concept = 'generation_tokens' THEN c.moved ELSE 0 END) AS BIGINT) AS output_moved,
+        CAST(sum(c.risen) AS BIGINT) AS risen,
         CAST(sum(c.is_unknown) AS BIGINT) AS unknown_series
     FROM counter_minute AS c
     GROUP BY c.cluster, c.namespace, c.pod, c.minute
@@ -28,7 +28,7 @@ WITH risen AS (
 told AS (
     SELECT
         s.cluster AS cluster, s.namespace AS namespace, s.pod AS pod, s.minute AS minute,
-        CASE WHEN s.running > 0 OR r.increase > 0 THEN 1 ELSE 0 END AS is_busy,
+        CASE WHEN s.running > 0 OR r.risen > 0 THEN 1 ELSE 0 END AS is_busy,
         lag(s.minute) OVER (PARTITION BY s.cluster, s.namespace, s.pod ORDER BY s.minute) AS previous_minute
     FROM work_engine_sample AS s
     LEFT JOIN risen AS r
@@ -58,13 +58,12 @@ SELECT
     END AS state,
     CASE WHEN c.is_busy IS NULL THEN 0 ELSE 1 END AS is_sampled,
     coalesce(r.prompt_tokens, 0) AS prompt_tokens,
-    CASE WHEN r.cached_tokens > r.prompt_tokens THEN r.prompt_tokens ELSE coalesce(r.cached_tokens, 0) END
-        AS cached_tokens,
+    coalesce(r.cached_tokens, 0) AS cached_tokens,
     coalesce(r.output_tokens, 0) AS output_tokens,
     coalesce(r.engine_steps, 0) AS engine_steps,
     coalesce(r.prefill_us, 0) AS prefill_us, coalesce(r.decode_us, 0) AS decode_us,
-    coalesce(r.prompt_crossing, 0) AS prompt_crossing, coalesce(r.cached_crossing, 0) AS cached_crossing,
-    coalesce(r.output_crossing, 0) AS output_crossing,
+    coalesce(r.prompt_moved, 0) AS prompt_moved, coalesce(r.cached_moved, 0) AS cached_moved,
+    coalesce(r.output_moved, 0) AS output_moved,
     coalesce(r.unknown_series, 0) AS unknown_series
 FROM pod_minute AS p
 LEFT JOIN fleet_pod AS f ON f.cluster = p.cluster AND f.namespace = p.namespace AND f.pod = p.pod

@@ -26,14 +26,15 @@ SELECT
     CAST(sum(r.prompt_tokens) AS BIGINT) AS prompt_tokens,
     CAST(sum(r.cached_tokens) AS BIGINT) AS cached_tokens,
     CAST(sum(r.output_tokens) AS BIGINT) AS output_tokens,
-    CAST(sum(r.prompt_crossing) AS BIGINT) AS prompt_crossing,
-    CAST(sum(r.cached_crossing) AS BIGINT) AS cached_crossing,
-    CAST(sum(r.output_crossing) AS BIGINT) AS output_crossing,
+    CAST(sum(r.prompt_moved) AS BIGINT) AS prompt_moved,
+    CAST(sum(r.cached_moved) AS BIGINT) AS cached_moved,
+    CAST(sum(r.output_moved) AS BIGINT) AS output_moved,
     CAST(sum(r.engine_steps) AS BIGINT) AS engine_steps,
     CAST(sum(r.prefill_us) AS BIGINT) AS prefill_us,
     CAST(sum(r.decode_us) AS BIGINT) AS decode_us,
     CAST(sum(
         CASE WHEN coalesce(f.role, 'mixed') = 'decode' THEN 0
+             WHEN r.cached_tokens > r.prompt_tokens THEN r.cached_tokens * coalesce(k.cached_weight, 0)
              ELSE (r.prompt_tokens - r.cached_tokens) * 1000 + r.cached_tokens * coalesce(k.cached_weight, 0) END
         + CASE WHEN coalesce(f.role, 'mixed') IN ('prefill', 'embedding') THEN 0
                ELSE r.output_tokens * coalesce(k.output_weight, 0) END) AS BIGINT) AS work,

@@ -3,7 +3,7 @@
 -- inputs:  fleet_cell, pool_token, route_region
 -- rule:    the denominator is the larger of both: tokens that no call explains stay visible (rest_tokens), and calls
 --          that the counters missed (unknown first values, gaps) are not counted twice. Engines are read once a scrape:
---          a difference within what rose since the last scrape of the hour before is that hour's, not unexplained.
+--          a difference of less than half of what was moved across the hour's edges is no unexplained token.
 -- control: total_tokens = event_tokens + rest_tokens.
 WITH engine AS (
     SELECT
@@ -11,9 +11,9 @@ WITH engine AS (
         CAST(sum(CASE WHEN k.token_class = 'uncached_input' THEN p.uncached_input_tokens
                       WHEN k.token_class = 'cache_read' THEN p.cache_read_tokens
                       ELSE p.output_tokens END) AS BIGINT) AS tokens,
-        CAST(sum(CASE WHEN k.token_class = 'uncached_input' THEN p.uncached_crossing
-                      WHEN k.token_class = 'cache_read' THEN p.cached_crossing
-                      ELSE p.output_crossing END) AS BIGINT) AS crossing
+        CAST(sum(CASE WHEN k.token_class = 'uncached_input' THEN p.uncached_moved
+                      WHEN k.token_class = 'cache_read' THEN p.cached_moved
+                      ELSE p.output_moved END) AS BIGINT) AS moved
     FROM pool_token AS p
     INNER JOIN route_region AS g
         ON g.hour = p.hour AND g.route = p.route AND coalesce(g.region, '') = coalesce(p.region, '')
@@ -36,9 +36,9 @@ SELECT
     coalesce(e.hour, l.hour) AS hour, coalesce(e.route, l.route) AS route,
     coalesce(e.group_region, l.group_region) AS group_region, coalesce(e.token_class, l.token_class) AS token_class,
     e.tokens AS engine_tokens, coalesce(l.tokens, 0) AS event_tokens,
-    CASE WHEN e.tokens - e.crossing > coalesce(l.tokens, 0) THEN e.tokens ELSE coalesce(l.tokens, 0) END
+    CASE WHEN (e.tokens - coalesce(l.tokens, 0)) * 2 > e.moved THEN e.tokens ELSE coalesce(l.tokens, 0) END
         AS total_tokens,
-    CASE WHEN e.tokens - e.crossing > coalesce(l.tokens, 0) THEN e.tokens - coalesce(l.tokens, 0) ELSE 0 END
+    CASE WHEN (e.tokens - coalesce(l.tokens, 0)) * 2 > e.moved THEN e.tokens - coalesce(l.tokens, 0) ELSE 0 END
         AS rest_tokens
 FROM engine AS e
 FULL OUTER JOIN logged AS l
