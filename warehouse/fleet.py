@@ -11,8 +11,8 @@ import duckdb
 from warehouse.settings import FleetSettings, WarehouseSettings, WorkWeights
 
 SELF_HOSTED = "self-hosted"
-# How far a sample tells of the time around it; the steps say the same in SQL.
-REACH = "INTERVAL 5 MINUTE"
+# How far a counter's sample tells of the time around it; the steps say the same in SQL.
+REACH = "INTERVAL 15 MINUTE"
 COUNTERS = ("prompt_tokens", "prompt_tokens_cached", "generation_tokens", "forward_seconds", "engine_steps")
 NOT_ENGINES = ("dcgm", "kube_state_metrics", "process")
 CLUSTER_TAGS = ("awseksclustername", "eksclustername", "ekseksclustername", "usereksclustername")
@@ -57,10 +57,10 @@ def touch(connection: duckdb.DuckDBPyConnection) -> None:
     labels that came late, routes that calls are now known to belong to."""
     connection.execute(
         """
-        -- a sample tells of the minutes before it
+        -- a sample tells of the minutes before it, and a counter's of those after it
         INSERT INTO work_hour
-        SELECT DISTINCT hour - INTERVAL 1 HOUR FROM touched_hour
-        WHERE reason = 'metrics' AND hour - INTERVAL 1 HOUR NOT IN (SELECT hour FROM work_hour);
+        SELECT DISTINCT t.hour + n * INTERVAL 1 HOUR FROM touched_hour AS t CROSS JOIN (VALUES (-1), (1)) AS s(n)
+        WHERE t.reason = 'metrics' AND t.hour + n * INTERVAL 1 HOUR NOT IN (SELECT hour FROM work_hour);
         CREATE OR REPLACE TEMP TABLE node_now AS
         SELECT instance_id AS resource_id, cluster, node, gpus, first_minute, last_minute FROM fleet_node
         UNION ALL SELECT resource_id, cluster, member_id, gpus, valid_from, valid_to FROM fleet_member;
@@ -149,8 +149,8 @@ def samples(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE work_minute AS
-        SELECT DISTINCT w.hour + (n - 5) * INTERVAL 1 MINUTE AS minute
-        FROM work_hour AS w CROSS JOIN (SELECT unnest(range(71)) AS n);
+        SELECT DISTINCT w.hour + (n - 15) * INTERVAL 1 MINUTE AS minute
+        FROM work_hour AS w CROSS JOIN (SELECT unnest(range(90)) AS n);
         CREATE OR REPLACE TEMP TABLE near_serving AS
         SELECT m.*, s.concept, s.engine, s.metric, s.target_id, coalesce(s.cluster, '') AS cluster,
                coalesce(s.namespace, '') AS namespace, s.pod, s.of_series_id, s.labels

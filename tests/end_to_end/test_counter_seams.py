@@ -16,6 +16,7 @@ from warehouse.engine import writing
 from warehouse.settings import WarehouseSettings
 
 START = datetime(2026, 11, 2, 9, 40, tzinfo=UTC).timestamp()
+SEAM = 900
 REACH = 300
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ class Scrape:
 scrapes = st.lists(
     st.fixed_dictionaries(
         {
-            "after": st.integers(5, 90) | st.sampled_from([15, 60, 299, 300, 301, 1200]),
+            "after": st.integers(5, 90) | st.sampled_from([15, 60, 299, 300, 301, 899, 900, 901]),
             "restart": st.sampled_from([False] * 6 + [True]),
             "early": st.sampled_from([1, 4, 250, 400]),
             "child": st.booleans(),
@@ -73,7 +74,7 @@ def defined(seen: list[Scrape]) -> tuple[int, int]:
     for scrape in seen:
         for child, value in scrape.counters.items():
             before = last.get(child)
-            if before and scrape.second - before[0] <= REACH:
+            if before and scrape.second - before[0] <= SEAM:
                 booked += value - before[1] if value >= before[1] else value
             elif 0 <= scrape.second - scrape.started < REACH or (
                 before is None and shown is not None and scrape.second - shown <= REACH

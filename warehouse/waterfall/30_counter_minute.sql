@@ -1,9 +1,11 @@
 -- Step 2a: what every counter rose by, minute by minute, the seams between minutes included.
 -- grain:   series x minute, and a second row for what was moved into an hour's last minute
--- inputs:  work_counter (counter minutes of the hours at hand, and of the five minutes around them),
+-- inputs:  work_counter (counter minutes of the hours at hand, and of a quarter of an hour around
+--          them),
 --          process_birth (target_id, started_at: when the process behind a target said it started)
--- rule:    a seam is the difference to the last sample within five minutes; a lower value is a reset and counts whole.
---          A series without one counts from zero if its process started within those five minutes, or if its target
+-- rule:    a seam is the difference to the last sample within a quarter of an hour; a lower value is a reset and
+--          counts whole.
+--          A series without one counts from zero if its process started within five minutes before, or if its target
 --          already showed the same metric under other labels; else the first value is unknown, counted, not booked.
 --          What rose across the start of an hour is divided by time: `moved` is the part of the hour before, told on
 --          either side; `risen` is what the counter itself shows in its minute.
@@ -41,7 +43,7 @@ seam AS (
     SELECT
         f.*,
         CASE
-            WHEN f.previous_at >= f.first_at - INTERVAL 5 MINUTE
+            WHEN f.previous_at >= f.first_at - INTERVAL 15 MINUTE
                 THEN CASE WHEN f.first_value >= f.previous_value THEN f.first_value - f.previous_value
                           ELSE f.first_value END
             WHEN n.started_at IS NOT NULL THEN f.first_value
@@ -56,7 +58,7 @@ divided AS (
     SELECT
         s.*,
         CASE WHEN s.seam > 0 AND s.previous_at < CAST(date_trunc('hour', s.minute) AS TIMESTAMP)
-                  AND s.previous_at >= s.first_at - INTERVAL 5 MINUTE
+                  AND s.previous_at >= s.first_at - INTERVAL 15 MINUTE
              THEN CAST(floor(CAST(s.seam AS DOUBLE)
                  * date_diff('microsecond', s.previous_at, CAST(date_trunc('hour', s.minute) AS TIMESTAMP))
                  / date_diff('microsecond', s.previous_at, s.first_at)) AS BIGINT) ELSE 0 END AS moved
