@@ -39,7 +39,7 @@ def run(connection: duckdb.DuckDBPyConnection, as_of: datetime) -> int:
         CREATE OR REPLACE TEMP TABLE work_line AS
         SELECT l.* FROM billing_line AS l SEMI JOIN work_period AS p ON p.billing_period = l.billing_period
         WHERE l.x_charge_family IN ('support', 'tax', 'credit', 'discount', 'commitment')
-           OR l.charge_period_end > l.charge_period_start + INTERVAL 1 DAY;
+           OR l.charge_period_end > l.charge_period_start + INTERVAL 1 HOUR;
         CREATE OR REPLACE TEMP TABLE period_usage AS
         SELECT l.billing_period, l.currency, p.payer_id, l.service_name, l.line_class,
                CAST(sum(l.effective_nano) AS BIGINT) AS effective_nano

@@ -118,7 +118,7 @@ def booked(folder: Path, loads: list[list[str]]) -> tuple[int, int]:
     return row
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scrapes, st.sampled_from([-100_000, -1]), st.data())
 def test_any_split_gives_the_increases_that_are_defined_and_never_more_than_was_counted(drawn, first_started, data):
     seen, really = history(drawn, first_started)

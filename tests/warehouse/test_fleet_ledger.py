@@ -243,6 +243,19 @@ def test_what_the_cluster_costs_as_a_whole_goes_to_its_pools(world):
     }
 
 
+def test_a_daily_line_of_an_instance_is_shared_by_those_who_used_the_fleet_that_day(world):
+    serve(world)
+    fleet.machine(world, "n1", HOUR, "12")
+    fleet.machine(world, "n1", "2026-10-07 00:00", "240", hours="24", end="2026-10-08 00:00")
+    fleet.asked(world, "2026-10-07 10:30", {"key_alias": "search-1"}, uncached_input=5900, output=590)
+    world.line("2026-10-07 10:00", "100", token_class="output", tokens=10)
+    world.call("2026-10-07 10:10", {"key_alias": "ads-1"}, output=10)
+    assert kinds(world) == {("usage", None): 12}
+    assert world.rows(
+        "SELECT kind, line_class, claim_set_id, sum(effective_nano) / 1e9 FROM ledger_overlay GROUP BY ALL"
+    ) == [("shared", "accelerator", "key_alias=search-1", 240)]
+
+
 def test_a_call_over_two_hours_pays_in_both(world):
     fleet.machine(world, "n1", HOUR, "12")
     fleet.machine(world, "n1", "2026-10-07 11:00", "12")

@@ -283,6 +283,7 @@ def _fleet(world):
         fleet.machine(world, "table", at, "17", hours="8")
         world.line(at, "0.1", x_service_code="AmazonEKS", resource_id="arn:aws:eks:us-east-1:1:cluster/east")
         world.line(at, "0.07", tags={"eks:cluster-name": "east"}, x_usage_type="EBS:VolumeUsage.gp3")
+    fleet.machine(world, "n1", "2026-10-06 00:00", "2.2", hours="24", end="2026-10-07 00:00")
     fleet.machine(world, "n1", "2026-10-06 10:00", "3.3", commitment_discount_id="sp-1")
     world.line(
         "2026-10-06 10:00",

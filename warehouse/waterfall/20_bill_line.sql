@@ -7,8 +7,8 @@
 --          node     of one GPU instance of a cluster: shared by what its GPUs did (steps 40-41)
 --          cluster  of a cluster as a whole, its machines without GPUs, storage, network: to its pools (step 42)
 --          hour     posted in the hour in which its charge period starts
---          overlay  support, tax, credits, discounts, commitments and whatever spans more than a day: never folded
---                   into hours, shared by day (steps 80-82), days to come included
+--          overlay  support, tax, credits, discounts, commitments, whatever spans more than a day and lines of the
+--                   own fleet that span more than an hour: never folded into hours, shared by day (steps 80-82), days to come included
 -- control: sum of nanos out + rounding = sum of DECIMAL costs in (ledger_rounding).
 SELECT
     c.load_id AS load_id, c.line_digest AS line_digest, c.billing_period AS billing_period, c.currency AS currency,
@@ -19,8 +19,10 @@ SELECT
         WHEN c.line_class IN ('support_tax', 'credit', 'discount', 'commitment') THEN 'overlay'
         WHEN c.is_future = 1 AND (c.fleet_gpus IS NOT NULL OR c.cluster IS NOT NULL)
             AND c.charge_period_end <= c.charge_period_start + INTERVAL 1 DAY THEN 'hour'
-        WHEN c.fleet_gpus > 0 AND c.charge_period_end <= c.charge_period_start + INTERVAL 1 DAY THEN 'node'
-        WHEN c.cluster IS NOT NULL AND c.charge_period_end <= c.charge_period_start + INTERVAL 1 DAY THEN 'cluster'
+        -- a daily line cannot be told from what GPUs did hour by hour: the day's users of the fleet share it
+        WHEN c.cluster IS NOT NULL AND c.charge_period_end > c.charge_period_start + INTERVAL 1 HOUR THEN 'overlay'
+        WHEN c.fleet_gpus > 0 THEN 'node'
+        WHEN c.cluster IS NOT NULL THEN 'cluster'
         WHEN c.line_class = 'model_api' AND c.token_class IS NOT NULL AND c.tokens IS NOT NULL
             THEN CASE WHEN c.is_future = 1 THEN 'hour' ELSE 'token' END
         WHEN c.charge_period_end > c.charge_period_start + INTERVAL 1 DAY THEN 'overlay'

@@ -2,9 +2,9 @@
 -- grain:   local day x billing period x currency x service x class x kind x status x method x reason x claim set
 -- inputs:  overlay_day, day_usage (day x billing_period x currency x part x claim set: usage nanos from ledger_hour;
 --          part `all`, and `fleet` again for the own fleet)
--- rule:    a commitment that covers the own fleet is shared by those who used it, everything else by all. Weights are
---          the day's billed usage (negative ones count as 0); a day without usage keeps its amount, ownerless, with
---          the reason.
+-- rule:    what is of the own fleet (commitments that cover it, its daily lines) is shared by those who used it,
+--          everything else by all. Weights are the day's billed usage (negative ones count as 0); a day without
+--          usage keeps its amount, ownerless, with the reason.
 -- control: sum of nanos = overlay_day.
 WITH kinded AS (
     SELECT
@@ -49,5 +49,6 @@ SELECT
 FROM kinded AS k
 LEFT JOIN running AS r
     ON k.kind IN ('shared', 'credit')
-    AND r.part = CASE WHEN k.line_class = 'commitment' THEN 'fleet' ELSE 'all' END
+    AND r.part = CASE WHEN k.line_class IN ('commitment', 'accelerator', 'other_compute', 'storage', 'network',
+                                            'control_plane') THEN 'fleet' ELSE 'all' END
     AND r.day = k.day AND r.billing_period = k.billing_period AND r.currency = k.currency
