@@ -50,7 +50,8 @@ class World:
         self.layout = Layout(self.data)
         self._open: duckdb.DuckDBPyConnection | None = None
         self.data.mkdir(parents=True, exist_ok=True)
-        shutil.copy(_empty_warehouse(), self.layout.warehouse)
+        if not self.layout.warehouse.exists():
+            shutil.copy(_empty_warehouse(), self.layout.warehouse)
 
     @contextmanager
     def connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
