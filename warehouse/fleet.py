@@ -19,7 +19,8 @@ CLUSTER_TAGS = ("awseksclustername", "eksclustername", "ekseksclustername", "use
 
 BOOKKEEPING = """
 CREATE TABLE IF NOT EXISTS known_node (
-    resource_id VARCHAR, cluster VARCHAR, node VARCHAR, gpus BIGINT, first_minute TIMESTAMP, last_minute TIMESTAMP);
+    resource_id VARCHAR, cluster VARCHAR, node VARCHAR, gpus BIGINT, gpu_type VARCHAR, first_minute TIMESTAMP,
+    last_minute TIMESTAMP);
 CREATE TABLE IF NOT EXISTS known_pod (
     cluster VARCHAR, namespace VARCHAR, pod VARCHAR, route VARCHAR, pool VARCHAR, role VARCHAR, version VARCHAR,
     running_first TIMESTAMP, engine_first TIMESTAMP, engine_last TIMESTAMP);
@@ -62,8 +63,8 @@ def touch(connection: duckdb.DuckDBPyConnection) -> None:
         SELECT DISTINCT t.hour + n * INTERVAL 1 HOUR FROM touched_hour AS t CROSS JOIN (VALUES (-1), (1)) AS s(n)
         WHERE t.reason = 'metrics' AND t.hour + n * INTERVAL 1 HOUR NOT IN (SELECT hour FROM work_hour);
         CREATE OR REPLACE TEMP TABLE node_now AS
-        SELECT instance_id AS resource_id, cluster, node, gpus, first_minute, last_minute FROM fleet_node
-        UNION ALL SELECT resource_id, cluster, member_id, gpus, valid_from, valid_to FROM fleet_member;
+        SELECT instance_id AS resource_id, cluster, node, gpus, gpu_type, first_minute, last_minute FROM fleet_node
+        UNION ALL SELECT resource_id, cluster, member_id, gpus, gpu_type, valid_from, valid_to FROM fleet_member;
         CREATE OR REPLACE TEMP TABLE pod_now AS
         SELECT cluster, namespace, pod, route, pool, role, version, running_first, engine_first, engine_last
         FROM fleet_pod;
@@ -88,6 +89,13 @@ def touch(connection: duckdb.DuckDBPyConnection) -> None:
             SELECT date_trunc('hour', least(n.last_minute, k.last_minute)), greatest(n.last_minute, k.last_minute)
             FROM node_now AS n INNER JOIN known_node AS k USING (resource_id, cluster, node)
             WHERE n.last_minute <> k.last_minute
+            UNION ALL
+            -- nodes that are new, or of another kind: all their lives
+            SELECT date_trunc('hour', n.first_minute), n.last_minute
+            FROM fleet_node AS n
+            LEFT JOIN known_node AS k
+                ON k.resource_id = n.instance_id AND k.cluster = n.cluster AND k.node = n.node
+            WHERE k.node IS NULL OR k.gpu_type IS DISTINCT FROM n.gpu_type OR k.gpus <> n.gpus
             UNION ALL
             SELECT date_trunc('hour', least(n.engine_first, coalesce(k.engine_first, n.engine_first)))
                        - INTERVAL 1 HOUR,
@@ -167,11 +175,11 @@ def samples(connection: duckdb.DuckDBPyConnection) -> None:
                coalesce(increase, 0) AS increase
         FROM near_serving WHERE concept IN ({counters}) AND pod IS NOT NULL;
         CREATE OR REPLACE TEMP TABLE process_birth AS
-        SELECT DISTINCT target_id, make_timestamp(last_value) AS started_at FROM near_serving
+        SELECT DISTINCT target_id, minute, make_timestamp(last_value) AS started_at FROM near_serving
         WHERE concept = 'process_start'
         UNION
         -- a counter's own birth, where the engine tells it
-        SELECT DISTINCT c.target_id, make_timestamp(b.last_value) FROM near_serving AS b
+        SELECT DISTINCT c.target_id, b.minute, make_timestamp(b.last_value) FROM near_serving AS b
         INNER JOIN (SELECT DISTINCT series_id, target_id FROM work_counter) AS c ON c.series_id = b.of_series_id;
         CREATE OR REPLACE TEMP TABLE work_engine_sample AS
         SELECT cluster, namespace, pod, minute,
@@ -187,18 +195,22 @@ def samples(connection: duckdb.DuckDBPyConnection) -> None:
         WHERE m.minute >= TIMESTAMP '{span[0]}' AND m.minute < TIMESTAMP '{span[1]}'
           AND s.concept IN ('pod_gpu_request', 'pod_phase_running', 'node_info');
         CREATE OR REPLACE TEMP TABLE work_pod_sample AS
-        SELECT r.cluster, r.namespace, r.pod, r.node, r.minute, CAST(sum(r.last_value) AS BIGINT) AS gpus
-        FROM near_kube AS r
+        SELECT r.cluster, r.namespace, r.pod, r.node, r.minute, CAST(sum(r.gpus) AS BIGINT) AS gpus
+        -- one container may be told by several kube-state-metrics, or by one before and after its restart
+        FROM (SELECT cluster, namespace, pod, node, minute, max(last_value) AS gpus
+              FROM near_kube
+              -- whole GPUs only; a slice is no GPU
+              WHERE concept = 'pod_gpu_request' AND nullif(node, '') IS NOT NULL
+                AND labels['resource'] = 'nvidia_com_gpu'
+              GROUP BY cluster, namespace, pod, node, minute,
+                       coalesce(labels['exported_container'], labels['container'], '')) AS r
         -- a pod that ran and does so no longer has ended: kube-state-metrics shows it until it is deleted
         ANTI JOIN (
             SELECT k.cluster, k.namespace, k.pod, k.minute FROM near_kube AS k
             INNER JOIN fleet_pod AS f ON f.cluster = k.cluster AND f.namespace = k.namespace AND f.pod = k.pod
             WHERE k.concept = 'pod_phase_running' AND k.max_value = 0 AND k.minute > f.running_first
         ) AS e ON e.cluster = r.cluster AND e.namespace = r.namespace AND e.pod = r.pod AND e.minute = r.minute
-        -- whole GPUs only; a slice is no GPU
-        WHERE r.concept = 'pod_gpu_request' AND nullif(r.node, '') IS NOT NULL
-          AND r.labels['resource'] = 'nvidia_com_gpu'
-        GROUP BY ALL HAVING sum(r.last_value) > 0;
+        GROUP BY ALL HAVING sum(r.gpus) > 0;
         CREATE OR REPLACE TEMP TABLE work_node_sample AS
         SELECT DISTINCT cluster, node, {_instance("labels['provider_id']")} AS instance_id, minute
         FROM near_kube WHERE concept = 'node_info';
@@ -285,7 +297,8 @@ def _members(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE fleet_member AS
-        SELECT md5(concat_ws('|', p.resource_id, p.cluster, p.route, p.pool, p.valid_from)) AS member_id,
+        SELECT DISTINCT md5(CAST(to_json(row(p.resource_id, p.cluster, p.region_id, p.route, p.pool, p.role, p.gpus,
+                   p.gpu_type, p.valid_from, p.valid_to)) AS VARCHAR)) AS member_id,
                p.resource_id, coalesce(p.cluster, '') AS cluster, nullif(p.region_id, '') AS region_id,
                {_route("p.route")} AS route, coalesce(nullif(p.pool, ''), p.route) AS pool,
                {_role("p.role")} AS role, p.gpus, nullif(p.gpu_type, '') AS gpu_type, p.valid_from, p.valid_to
@@ -298,34 +311,37 @@ def _nodes(connection: duckdb.DuckDBPyConnection) -> None:
     """Lives of nodes: from the first minute kube-state-metrics showed them to the last."""
     connection.execute(
         f"""
+        CREATE OR REPLACE TEMP TABLE node_life AS
+        SELECT coalesce(s.cluster, '') AS cluster, s.node, {_instance("s.labels['provider_id']")} AS instance_id,
+               nullif(regexp_extract(min(s.labels['provider_id']), '([a-z]{{2}}(-[a-z]+)+-[0-9]+)', 1), '')
+                   AS region,
+               min(m.first_minute) AS first_minute, max(m.last_minute) AS last_minute
+        FROM metric_series AS s
+        INNER JOIN (SELECT series_id, min(minute) AS first_minute, max(minute) AS last_minute
+                    FROM kube_minute GROUP BY series_id) AS m USING (series_id)
+        WHERE s.concept = 'node_info' AND nullif(s.node, '') IS NOT NULL
+          AND nullif(s.labels['provider_id'], '') IS NOT NULL
+        GROUP BY ALL;
         CREATE OR REPLACE TEMP TABLE fleet_node AS
         SELECT n.cluster, n.node, n.instance_id, n.region, g.gpu_type, coalesce(g.gpus, 0) AS gpus, n.first_minute,
                n.last_minute
-        FROM (
-            SELECT coalesce(s.cluster, '') AS cluster, s.node, {_instance("s.labels['provider_id']")} AS instance_id,
-                   nullif(regexp_extract(min(s.labels['provider_id']), '([a-z]{{2}}(-[a-z]+)+-[0-9]+)', 1), '')
-                       AS region,
-                   min(m.first_minute) AS first_minute, max(m.last_minute) AS last_minute
-            FROM metric_series AS s
-            INNER JOIN (SELECT series_id, min(minute) AS first_minute, max(minute) AS last_minute
-                        FROM kube_minute GROUP BY series_id) AS m USING (series_id)
-            WHERE s.concept = 'node_info' AND nullif(s.node, '') IS NOT NULL
-              AND nullif(s.labels['provider_id'], '') IS NOT NULL
-            GROUP BY ALL
-        ) AS n
+        FROM node_life AS n
         LEFT JOIN (
-            SELECT coalesce(s.cluster, '') AS cluster, s.node,
-                   CAST(max(m.gpus) FILTER (s.concept = 'node_allocatable_gpu') AS BIGINT) AS gpus,
-                   max(coalesce(nullif(s.labels['label_nvidia_com_gpu_product'], ''),
-                       nullif(s.labels['label_node_kubernetes_io_instance_type'], '')))
-                       FILTER (s.concept = 'node_labels') AS gpu_type
-            FROM metric_series AS s
-            INNER JOIN (SELECT series_id, max(max_value) AS gpus FROM kube_minute GROUP BY series_id) AS m
-                USING (series_id)
+            -- names of nodes are used again: what was told while the instance lived
+            SELECT l.cluster, l.node, l.instance_id,
+                   CAST(max(m.max_value) FILTER (s.concept = 'node_allocatable_gpu') AS BIGINT) AS gpus,
+                   coalesce(max(nullif(s.labels['label_nvidia_com_gpu_product'], ''))
+                                FILTER (s.concept = 'node_labels'),
+                            max(nullif(s.labels['label_node_kubernetes_io_instance_type'], ''))
+                                FILTER (s.concept = 'node_labels')) AS gpu_type
+            FROM node_life AS l
+            INNER JOIN metric_series AS s ON coalesce(s.cluster, '') = l.cluster AND s.node = l.node
+            INNER JOIN kube_minute AS m
+                ON m.series_id = s.series_id AND m.minute >= l.first_minute AND m.minute <= l.last_minute
             WHERE s.concept = 'node_labels'
                OR (s.concept = 'node_allocatable_gpu' AND s.labels['resource'] = 'nvidia_com_gpu')
-            GROUP BY ALL
-        ) AS g ON g.cluster = n.cluster AND g.node = n.node
+            GROUP BY l.cluster, l.node, l.instance_id
+        ) AS g ON g.cluster = n.cluster AND g.node = n.node AND g.instance_id = n.instance_id
         """
     )
 
@@ -456,13 +472,6 @@ def _span(connection: duckdb.DuckDBPyConnection) -> tuple[str, str]:
     if row is None or row[0] is None:
         return "2000-01-01", "2000-01-01"
     return str(row[0]), str(row[1])
-
-
-def _exists(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    found = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE table_name = ? AND NOT temporary", [name]
-    ).fetchone()
-    return bool(found and found[0])
 
 
 def _key(name: str) -> str:

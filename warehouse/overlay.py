@@ -12,6 +12,7 @@ def run(connection: duckdb.DuckDBPyConnection, as_of: datetime) -> int:
     """Recompute the overlay of every billing period whose lines or whose usage moved, or whose future became past."""
     last = derived.state(connection, "as_of") or as_of
     services = _api_services(connection)
+    commitments = _names(connection, "SELECT commitment_discount_id FROM fleet_commitment")
     connection.execute("CREATE OR REPLACE TEMP TABLE overlay_before (billing_period VARCHAR, day DATE)")
     if derived.exists(connection, "ledger_overlay"):
         connection.execute("INSERT INTO overlay_before SELECT DISTINCT billing_period, day FROM ledger_overlay")
@@ -30,9 +31,12 @@ def run(connection: duckdb.DuckDBPyConnection, as_of: datetime) -> int:
         -- a service that now counts as a model API, or no longer, does so on every bill
         UNION SELECT billing_period FROM (FROM overlay_before SELECT billing_period
                                           UNION ALL FROM billing_line SELECT billing_period)
-        WHERE ?::VARCHAR IS DISTINCT FROM ?::VARCHAR
+        WHERE ?::VARCHAR IS DISTINCT FROM ?::VARCHAR OR ?::VARCHAR IS DISTINCT FROM ?::VARCHAR
         """,
-        [last, as_of, last, as_of, derived.state(connection, "api_services"), services],
+        [
+            *(last, as_of, last, as_of, derived.state(connection, "api_services"), services),
+            *(derived.state(connection, "fleet_commitments"), commitments),
+        ],
     )
     connection.execute(
         """
@@ -89,6 +93,7 @@ def run(connection: duckdb.DuckDBPyConnection, as_of: datetime) -> int:
     for name, sql in PERIOD_CONTROLS.items():
         connection.execute(f"INSERT INTO control_period SELECT '{name}', c.* FROM ({sql}) AS c")
     derived.remember(connection, "api_services", services)
+    derived.remember(connection, "fleet_commitments", commitments)
     return steps.count(connection, "work_period")
 
 
@@ -101,6 +106,12 @@ def _api_services(connection: duckdb.DuckDBPyConnection) -> str:
     row = connection.execute(
         "SELECT CAST(to_json(list(service_name ORDER BY service_name)) AS VARCHAR) FROM api_service"
     ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def _names(connection: duckdb.DuckDBPyConnection, query: str) -> str:
+    """The texts of one column, as one text."""
+    row = connection.execute(f"SELECT CAST(to_json(list(n ORDER BY n)) AS VARCHAR) FROM ({query}) AS t(n)").fetchone()
     return str(row[0]) if row else ""
 
 

@@ -104,6 +104,21 @@ def events(connection: duckdb.DuckDBPyConnection, rebuilt: bool) -> None:
             """
         )
     connection.execute("INSERT INTO usage_event SELECT * FROM new_event ORDER BY hour, event_key")
+    # calls that were still to come and now are not, or the other way round, were worked on in earlier hours
+    last = derived.state(connection, "as_of")
+    connection.execute(
+        f"""
+        INSERT INTO work_hour
+        SELECT DISTINCT h.hour FROM (
+            SELECT DISTINCT e.hour AS last_hour, date_trunc('hour', e.started_at) AS first_hour
+            FROM usage_event AS e, run_parameter AS p
+            WHERE e.provider = '{fleet.SELF_HOSTED}' AND e.started_at < e.hour
+              AND e.ended_at > least(p.as_of, ?::TIMESTAMP) AND p.as_of <> ?::TIMESTAMP) AS e
+        INNER JOIN hour_calendar AS h ON h.hour >= e.first_hour AND h.hour < e.last_hour
+        WHERE h.hour NOT IN (SELECT hour FROM work_hour)
+        """,
+        [last, last],
+    )
     # what the own fleet answers is paid in the hours in which it was worked on
     connection.execute(
         f"""

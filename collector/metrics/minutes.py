@@ -85,6 +85,7 @@ def write(connection: duckdb.DuckDBPyConnection, staged: Staged) -> LoadResult:
             connection.execute(sql[step].replace("{{evidence}}", evidence))
         row = connection.execute("SELECT count(*) FROM changed_minute").fetchone()
         changed += row[0] if row else 0
+    connection.execute(sql["renamed_cluster"])
     connection.execute(sql["metric_series"])
     # the same batch again says again what it refused
     connection.execute("DELETE FROM rejected_row WHERE load_id = ?", [staged.load_id])

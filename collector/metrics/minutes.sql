@@ -154,6 +154,13 @@ FROM (
 WHERE hour NOT IN (SELECT known.hour FROM touched_hour AS known WHERE known.reason = 'metrics')
 ORDER BY hour;
 
+-- :renamed_cluster
+-- The name of a cluster is the source's setting; under another one, what is there is of the same cluster.
+UPDATE metric_series SET cluster = getvariable('cluster'),
+    target_id = md5(concat_ws('|', getvariable('source'), getvariable('cluster'), coalesce(labels['job'], ''),
+        coalesce(labels['instance'], '')))
+WHERE source = getvariable('source') AND cluster <> getvariable('cluster');
+
 -- :metric_series
 INSERT INTO metric_series BY NAME
 SELECT getvariable('load_id') AS load_id, series_id, getvariable('source') AS source, engine, metric, concept, sample_kind,

@@ -23,10 +23,10 @@ SELECT
 FROM hours AS h
 SEMI JOIN detail_day AS w ON w.day = h.day
 LEFT JOIN (
-    SELECT load_id, line_digest, min(export_name) AS export_name, min(x_file) AS file,
+    SELECT billing_period, line_digest, min(export_name) AS export_name, min(x_file) AS file,
         min(x_line_item_id) AS line_item_id, min(x_usage_type) AS usage_type
     FROM billing_line GROUP BY ALL
-) AS b ON b.load_id = h.load_id AND b.line_digest = h.line_digest
+) AS b ON b.billing_period = h.billing_period AND b.line_digest = h.line_digest
 UNION ALL
 SELECT
     strftime(s.day, '%Y-%m-%d'), NULL, s.day, s.hour, 'unknown', NULL, s.resource_id, NULL, s.billing_period,

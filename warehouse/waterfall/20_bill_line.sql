@@ -69,7 +69,11 @@ FROM (
         coalesce(l.x_context_tier, 'base') AS context_tier,
         coalesce(r.cluster, k.cluster) AS cluster, l.resource_id AS resource_id, r.gpus AS fleet_gpus,
         CASE WHEN lower(l.pricing_unit) IN ('hrs', 'hours', 'hour', 'hr')
-             THEN CAST(round(CAST(l.consumed_quantity AS DOUBLE) * 3600000) AS BIGINT) END AS usage_ms,
+             THEN CAST(round(CAST(l.consumed_quantity AS DOUBLE) * 3600000) AS BIGINT)
+             WHEN lower(l.pricing_unit) IN ('minutes', 'minute', 'mins', 'min')
+             THEN CAST(round(CAST(l.consumed_quantity AS DOUBLE) * 60000) AS BIGINT)
+             WHEN lower(l.pricing_unit) IN ('seconds', 'second', 'secs', 'sec', 's')
+             THEN CAST(round(CAST(l.consumed_quantity AS DOUBLE) * 1000) AS BIGINT) END AS usage_ms,
         f.commitment_discount_id AS commitment_id,
         l.charge_period_start AS charge_period_start, l.charge_period_end AS charge_period_end,
         l.effective_cost AS effective_cost, l.billed_cost AS billed_cost, l.list_cost AS list_cost

@@ -7,6 +7,7 @@
 --          counts whole.
 --          A series without one counts from zero if its process started within five minutes before, or if its target
 --          already showed the same metric under other labels; else the first value is unknown, counted, not booked.
+--          No engine counts 10 ** 12 in a minute: a broken counter is unknown, not money.
 --          What rose across the start of an hour is divided by time: `moved` is the part of the hour before, told on
 --          either side; `risen` is what the counter itself shows in its minute.
 -- control: the sum over all minutes does not depend on how samples were split into loads.
@@ -37,6 +38,7 @@ born AS (
     INNER JOIN process_birth AS b
         ON b.target_id = f.target_id AND b.started_at <= f.first_at
         AND b.started_at > f.first_at - INTERVAL 5 MINUTE
+        AND b.minute >= f.minute - INTERVAL 15 MINUTE AND b.minute <= f.minute + INTERVAL 15 MINUTE
     GROUP BY f.series_id, f.minute
 ),
 seam AS (
@@ -47,12 +49,21 @@ seam AS (
                 THEN CASE WHEN f.first_value >= f.previous_value THEN f.first_value - f.previous_value
                           ELSE f.first_value END
             WHEN n.started_at IS NOT NULL THEN f.first_value
-            WHEN f.previous_at IS NULL
-                 AND (s.first_at < f.first_at OR s.shown_at >= f.first_at - INTERVAL 5 MINUTE) THEN f.first_value
+            -- whether there was an older one beyond reach depends on the hours at hand and is not asked
+            WHEN (s.first_at < f.first_at OR s.shown_at >= f.first_at - INTERVAL 5 MINUTE) THEN f.first_value
         END AS seam
     FROM followed AS f
     LEFT JOIN shown AS s ON s.target_id = f.target_id AND s.metric = f.metric AND s.minute = f.minute
     LEFT JOIN born AS n ON n.series_id = f.series_id AND n.minute = f.minute
+),
+plausible AS (
+    SELECT
+        s.series_id AS series_id, s.concept AS concept, s.category AS category, s.cluster AS cluster,
+        s.namespace AS namespace, s.pod AS pod, s.minute AS minute, s.first_at AS first_at,
+        s.previous_at AS previous_at,
+        CASE WHEN s.increase <= 1000000000000 THEN s.increase ELSE 0 END AS increase,
+        CASE WHEN s.increase <= 1000000000000 AND s.seam <= 1000000000000 THEN s.seam END AS seam
+    FROM seam AS s
 ),
 divided AS (
     SELECT
@@ -62,7 +73,7 @@ divided AS (
              THEN CAST(floor(CAST(s.seam AS DOUBLE)
                  * date_diff('microsecond', s.previous_at, CAST(date_trunc('hour', s.minute) AS TIMESTAMP))
                  / date_diff('microsecond', s.previous_at, s.first_at)) AS BIGINT) ELSE 0 END AS moved
-    FROM seam AS s
+    FROM plausible AS s
 ),
 booked AS (
     SELECT

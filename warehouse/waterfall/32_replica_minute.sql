@@ -65,10 +65,15 @@ SELECT
     coalesce(r.prompt_moved, 0) AS prompt_moved, coalesce(r.cached_moved, 0) AS cached_moved,
     coalesce(r.output_moved, 0) AS output_moved,
     coalesce(r.unknown_series, 0) AS unknown_series
-FROM pod_minute AS p
+FROM (
+    -- a pod that moves is on two nodes in one minute; its tokens are counted on one
+    SELECT q.*, row_number() OVER (PARTITION BY q.cluster, q.namespace, q.pod, q.minute
+        ORDER BY q.node, q.instance_id) AS place
+    FROM pod_minute AS q
+) AS p
 LEFT JOIN fleet_pod AS f ON f.cluster = p.cluster AND f.namespace = p.namespace AND f.pod = p.pod
 LEFT JOIN covered AS c
     ON c.cluster = p.cluster AND c.namespace = p.namespace AND c.pod = p.pod AND c.minute = p.minute
 LEFT JOIN risen AS r
-    ON r.cluster = p.cluster AND r.namespace = p.namespace AND r.pod = p.pod AND r.minute = p.minute
+    ON r.cluster = p.cluster AND r.namespace = p.namespace AND r.pod = p.pod AND r.minute = p.minute AND p.place = 1
 LEFT JOIN event_minute AS e ON e.route = f.route AND e.minute = p.minute

@@ -62,24 +62,44 @@ held AS (
     GROUP BY p.hour, p.instance_id
 ),
 line AS (
+    -- software on the instance is billed by its hours too, by another service; an hour has no more than an hour
     SELECT
-        l.charge_hour AS hour, l.resource_id AS instance_id, max(l.cluster) AS cluster, max(l.fleet_gpus) AS gpus,
-        CAST(sum(coalesce(l.usage_ms, 0)) AS BIGINT) AS billed_ms
-    FROM bill_line AS l
-    WHERE l.line_route = 'node'
-    GROUP BY l.charge_hour, l.resource_id
+        s.hour AS hour, s.instance_id AS instance_id, max(s.cluster) AS cluster, max(s.gpus) AS gpus,
+        max(CASE WHEN s.billed_ms > 3600000 THEN 3600000 ELSE s.billed_ms END) AS billed_ms
+    FROM (
+        SELECT
+            l.charge_hour AS hour, l.resource_id AS instance_id, max(l.cluster) AS cluster,
+            max(l.fleet_gpus) AS gpus, CAST(sum(coalesce(l.usage_ms, 0)) AS BIGINT) AS billed_ms
+        FROM bill_line AS l
+        WHERE l.line_route = 'node'
+        GROUP BY l.charge_hour, l.resource_id, l.service_name, l.currency, l.billing_period
+    ) AS s
+    GROUP BY s.hour, s.instance_id
+),
+one_node AS (
+    -- an instance may have two names or clusters within an hour; it has one life
+    SELECT
+        n.hour AS hour, n.instance_id AS instance_id, min(n.cluster) AS cluster, min(n.region) AS region,
+        max(n.is_table) AS is_table,
+        CAST(CASE WHEN sum(n.life_ms) > 3600000 THEN 3600000 ELSE sum(n.life_ms) END AS BIGINT) AS life_ms,
+        CAST(CASE WHEN sum(n.seen_ms) > 3600000 THEN 3600000 ELSE sum(n.seen_ms) END AS BIGINT) AS seen_ms
+    FROM node_hour AS n
+    GROUP BY n.hour, n.instance_id
 ),
 node AS (
     SELECT
         l.hour AS hour, l.instance_id AS instance_id, coalesce(n.cluster, l.cluster) AS cluster, n.region AS region,
-        coalesce(n.life_ms, 0) * l.gpus AS life_gpu_ms,
+        -- what is not billed was stopped, whatever nobody saw of it
+        CASE WHEN l.billed_ms > 0 AND l.billed_ms < n.life_ms
+             THEN CASE WHEN l.billed_ms > n.seen_ms THEN l.billed_ms ELSE n.seen_ms END
+             ELSE coalesce(n.life_ms, 0) END * l.gpus AS life_gpu_ms,
         coalesce(n.seen_ms, 0) * l.gpus AS seen_gpu_ms,
         CASE WHEN n.is_table = 1 THEN 0
              WHEN l.billed_ms > coalesce(n.life_ms, 0) THEN (l.billed_ms - coalesce(n.life_ms, 0)) * l.gpus
              ELSE 0 END AS outside_gpu_ms,
         coalesce(h.gpu_ms, 0) AS held_gpu_ms
     FROM line AS l
-    LEFT JOIN node_hour AS n ON n.hour = l.hour AND n.instance_id = l.instance_id
+    LEFT JOIN one_node AS n ON n.hour = l.hour AND n.instance_id = l.instance_id
     LEFT JOIN held AS h ON h.hour = l.hour AND h.instance_id = l.instance_id
 ),
 part AS (
