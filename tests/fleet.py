@@ -1,12 +1,25 @@
 """A small GPU fleet written by hand, minute by minute, for tests of every room."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
 from tests.world import World
 
 CLUSTER = "east"
+_cluster = CLUSTER
+
+
+@contextmanager
+def another_cluster(name: str) -> Iterator[None]:
+    """What is written inside is told of a cluster of this name."""
+    global _cluster
+    _cluster = name
+    try:
+        yield
+    finally:
+        _cluster = CLUSTER
 
 
 def node(world: World, name: str, start: str, minutes: int, *, gpus: int = 4, skip: Sequence[int] = ()) -> None:
@@ -108,6 +121,49 @@ def machine(world: World, name: str, start: str, cost: str, *, hours: str = "1",
     )
 
 
+def rising(step: int, minutes: int = 60, start: int = 0) -> list[int]:
+    """A counter's samples, one a minute."""
+    return [start + step * n for n in range(minutes)]
+
+
+def serve(
+    world: World,
+    start: str,
+    *,
+    name: str = "p1",
+    on: str = "n1",
+    minutes: int = 60,
+    gpus: int = 4,
+    app: str = "qwen",
+    prompt: int = 100,
+    cached: int = 0,
+    output: int = 10,
+) -> None:
+    """A node of four GPUs and a pod on it that is busy all the time and rises by so many tokens a minute."""
+    node(world, on, start, minutes)
+    pod(world, name, on, start, minutes, gpus=gpus, app=app)
+    engine(
+        world,
+        name,
+        start,
+        served=app,
+        running=[1] * minutes,
+        prompt=rising(prompt, minutes, 1000),
+        cached=rising(cached, minutes),
+        output=rising(output, minutes),
+        born=[1] * minutes,
+    )
+
+
+def shown(
+    world: World, exporter: str, concept: str, labels: dict[str, str], start: str, values: Sequence[int], **facts: Any
+) -> None:
+    """One more series, with any labels, and its minutes; `facts`: kind, pod, node, target."""
+    _series(world, exporter, concept, labels, **facts)
+    table = "kube_minute" if exporter == "kube_state_metrics" else "serving_minute"
+    _minutes(world, table, concept, labels, start, values, ())
+
+
 def asked(world: World, ended_at: str, claims: dict[str, str], **facts: Any) -> str:
     """A call that the fleet answered."""
     return world.call(
@@ -136,7 +192,19 @@ def _series(
             "INSERT INTO metric_series BY NAME SELECT 'metrics' AS load_id, ? AS series_id, 'metrics' AS source, "
             "? AS engine, ? AS metric, ? AS concept, ? AS sample_kind, 'one' AS unit, ? AS cluster, ? AS target_id, "
             "'llm' AS namespace, ? AS pod, ? AS node, MAP(?::VARCHAR[], ?::VARCHAR[]) AS labels",
-            [series, exporter, concept, concept, kind, CLUSTER, target, pod, node, list(labels), list(labels.values())],
+            [
+                series,
+                exporter,
+                concept,
+                concept,
+                kind,
+                _cluster,
+                target,
+                pod,
+                node,
+                list(labels),
+                list(labels.values()),
+            ],
         )
 
 
@@ -170,4 +238,4 @@ def _minutes(
 
 
 def _name(concept: str, labels: dict[str, str]) -> str:
-    return f"{concept}{sorted(labels.items())}"
+    return f"{_cluster} {concept}{sorted(labels.items())}"

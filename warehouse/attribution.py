@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import duckdb
 
-from warehouse import derived, fleet, overlay, owners, steps, waterfall, work
+from warehouse import derived, fleet, fleet_facts, overlay, owners, steps, waterfall, work
 from warehouse.controls import HOUR_CONTROLS
 from warehouse.engine import transaction
 from warehouse.settings import WarehouseSettings
@@ -181,7 +181,7 @@ def _parameters(connection: duckdb.DuckDBPyConnection, settings: WarehouseSettin
         [settings.zone],
     )
     steps.step(connection, "01_model_name")
-    fleet.prepare(connection, settings)
+    fleet_facts.prepare(connection, settings)
 
 
 def _run_fleet(connection: duckdb.DuckDBPyConnection, progress: Progress) -> None:
@@ -260,6 +260,7 @@ def _run_hours(connection: duckdb.DuckDBPyConnection, progress: Progress) -> int
         "51_fleet_use",
         "52_route_region",
         "53_fleet_cell",
+        "54_engine_token",
         "54_fleet_match",
         "55_pool_class",
         "56_fleet_posting",

@@ -269,3 +269,13 @@ def test_every_alias_leads_to_one_meaning() -> None:
     assert names["vllm_prompt_tokens_total"].metric.concept == names["ray_vllm:prompt_tokens_total"].metric.concept
     assert names["vllm:gpu_prefix_cache_hits_total"].metric.concept != "prompt_tokens_cached"
     assert names["sglang_cached_tokens_total"].metric.concept == "prompt_tokens_cached"
+
+
+def test_a_cluster_that_is_named_anew_keeps_its_past(house: House, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a.om", tokens(97, 5))
+    assert house.collect(source(tmp_path / "in")).ok
+    put(tmp_path / "in", "b.om", tokens(98, 65), tokens(3, 65, name="vllm:generation_tokens_total"))
+    assert house.collect(source(tmp_path / "in", cluster="east-prod")).ok
+    assert house.rows("SELECT DISTINCT cluster FROM metric_series") == [("east-prod",)]
+    assert house.row("SELECT count(DISTINCT target_id) FROM metric_series") == (1,)
+    assert house.row("SELECT count(*) FROM serving_minute") == (3,)

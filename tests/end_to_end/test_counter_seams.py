@@ -76,9 +76,7 @@ def defined(seen: list[Scrape]) -> tuple[int, int]:
             before = last.get(child)
             if before and scrape.second - before[0] <= SEAM:
                 booked += value - before[1] if value >= before[1] else value
-            elif 0 <= scrape.second - scrape.started < REACH or (
-                before is None and shown is not None and scrape.second - shown <= REACH
-            ):
+            elif 0 <= scrape.second - scrape.started < REACH or (shown is not None and scrape.second - shown <= REACH):
                 booked += value
             else:
                 unknown += 1

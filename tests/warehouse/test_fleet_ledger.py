@@ -3,6 +3,7 @@
 import pytest
 
 from tests import fleet
+from tests.fleet import rising
 from tests.world import World
 from warehouse.settings import WarehouseSettings
 
@@ -40,10 +41,6 @@ def teams(world, kind="usage"):
                 GROUP BY ALL ORDER BY ALL"""
         )
     }
-
-
-def rising(step, minutes=60, start=0):
-    return [start + step * n for n in range(minutes)]
 
 
 def serve(world, *, minutes=60, prompt=100, cached=0, output=10, running=1):

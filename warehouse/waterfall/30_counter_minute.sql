@@ -1,12 +1,13 @@
 -- Step 2a: what every counter rose by, minute by minute, the seams between minutes included.
 -- grain:   series x minute, and a second row for what was moved into an hour's last minute
--- inputs:  work_counter (counter minutes of the hours at hand, and of a quarter of an hour around
---          them),
---          process_birth (target_id, started_at: when the process behind a target said it started)
+-- inputs:  work_counter (counter minutes of the hours at hand, and of a quarter of an hour around them),
+--          process_birth (target_id, started_at: when the process behind a target said it started), work_hour,
+--          told_twice (series and hours in which another scrape of the same counter has more minutes)
 -- rule:    a seam is the difference to the last sample within a quarter of an hour; a lower value is a reset and
 --          counts whole.
 --          A series without one counts from zero if its process started within five minutes before, or if its target
 --          already showed the same metric under other labels; else the first value is unknown, counted, not booked.
+--          A counter that two jobs scrape is counted once, in every hour by the series that has more of its minutes.
 --          No engine counts 10 ** 12 in a minute: a broken counter is unknown, not money.
 --          What rose across the start of an hour is divided by time: `moved` is the part of the hour before, told on
 --          either side; `risen` is what the counter itself shows in its minute.
@@ -80,14 +81,16 @@ booked AS (
         d.series_id AS series_id, d.concept AS concept, d.category AS category, d.cluster AS cluster,
         d.namespace AS namespace, d.pod AS pod, d.minute AS minute,
         d.increase + coalesce(d.seam, 0) - d.moved AS increase, d.increase + coalesce(d.seam, 0) AS risen,
-        d.moved AS moved, CASE WHEN d.seam IS NULL THEN 1 ELSE 0 END AS is_unknown
+        d.moved AS moved, CASE WHEN d.seam IS NULL THEN 1 ELSE 0 END AS is_unknown,
+        CAST(date_trunc('hour', d.minute) AS TIMESTAMP) AS told_hour
     FROM divided AS d
     UNION ALL
     SELECT
         d.series_id AS series_id, d.concept AS concept, d.category AS category, d.cluster AS cluster,
         d.namespace AS namespace, d.pod AS pod,
         CAST(date_trunc('hour', d.minute) AS TIMESTAMP) - INTERVAL 1 MINUTE AS minute,
-        d.moved AS increase, 0 AS risen, d.moved AS moved, 0 AS is_unknown
+        d.moved AS increase, 0 AS risen, d.moved AS moved, 0 AS is_unknown,
+        CAST(date_trunc('hour', d.minute) AS TIMESTAMP) AS told_hour
     FROM divided AS d
     WHERE d.moved > 0
 )
@@ -97,3 +100,5 @@ SELECT
     b.moved AS moved, b.is_unknown AS is_unknown
 FROM booked AS b
 INNER JOIN work_hour AS h ON h.hour = CAST(date_trunc('hour', b.minute) AS TIMESTAMP)
+LEFT JOIN told_twice AS t ON t.series_id = b.series_id AND t.hour = b.told_hour
+WHERE t.hour IS NULL

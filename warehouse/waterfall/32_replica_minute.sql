@@ -71,7 +71,9 @@ FROM (
         ORDER BY q.node, q.instance_id) AS place
     FROM pod_minute AS q
 ) AS p
-LEFT JOIN fleet_pod AS f ON f.cluster = p.cluster AND f.namespace = p.namespace AND f.pod = p.pod
+LEFT JOIN fleet_pod AS f
+    ON f.cluster = p.cluster AND f.namespace = p.namespace AND f.pod = p.pod
+    AND p.minute >= f.life_from AND p.minute < f.life_to
 LEFT JOIN covered AS c
     ON c.cluster = p.cluster AND c.namespace = p.namespace AND c.pod = p.pod AND c.minute = p.minute
 LEFT JOIN risen AS r

@@ -40,7 +40,9 @@ SELECT
                ELSE r.output_tokens * coalesce(k.output_weight, 0) END) AS BIGINT) AS work,
     CAST(sum(r.unknown_series) AS BIGINT) AS unknown_series
 FROM placed AS r
-LEFT JOIN fleet_pod AS f ON f.cluster = r.cluster AND f.namespace = r.namespace AND f.pod = r.pod
+LEFT JOIN fleet_pod AS f
+    ON f.cluster = r.cluster AND f.namespace = r.namespace AND f.pod = r.pod
+    AND r.minute >= f.life_from AND r.minute < f.life_to
 LEFT JOIN fleet_node AS n
     ON n.cluster = r.cluster AND n.node = r.node AND n.instance_id = r.instance_id
 LEFT JOIN route_weight AS k ON k.route = f.route

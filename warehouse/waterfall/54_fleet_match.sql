@@ -1,29 +1,27 @@
--- Step 5d: engines meet the log.
+-- Step 5e: engines meet the log.
 -- grain:   hour x route x group_region x token class
--- inputs:  fleet_cell, pool_token, route_region
+-- inputs:  fleet_cell, engine_token
 -- rule:    the denominator is the larger of both: tokens that no call explains stay visible (rest_tokens), and calls
 --          that the counters missed (unknown first values, gaps) are not counted twice. Engines are read once a scrape:
 --          a difference of less than half of what was moved across the hour's edges is no unexplained token.
 -- control: total_tokens = event_tokens + rest_tokens.
 WITH engine AS (
     SELECT
-        g.hour AS hour, g.route AS route, g.group_region AS group_region, k.token_class AS token_class,
+        p.hour AS hour, p.route AS route, p.group_region AS group_region, k.token_class AS token_class,
         CAST(sum(CASE WHEN k.token_class = 'uncached_input' THEN p.uncached_input_tokens
                       WHEN k.token_class = 'cache_read' THEN p.cache_read_tokens
                       ELSE p.output_tokens END) AS BIGINT) AS tokens,
         CAST(sum(CASE WHEN k.token_class = 'uncached_input' THEN p.uncached_moved
                       WHEN k.token_class = 'cache_read' THEN p.cached_moved
                       ELSE p.output_moved END) AS BIGINT) AS moved
-    FROM pool_token AS p
-    INNER JOIN route_region AS g
-        ON g.hour = p.hour AND g.route = p.route AND coalesce(g.region, '') = coalesce(p.region, '')
+    FROM engine_token AS p
     CROSS JOIN (
         SELECT 'uncached_input' AS token_class
         UNION ALL SELECT 'cache_read' AS token_class
         UNION ALL SELECT 'output' AS token_class
     ) AS k
     WHERE p.sampled_minutes > 0
-    GROUP BY g.hour, g.route, g.group_region, k.token_class
+    GROUP BY p.hour, p.route, p.group_region, k.token_class
 ),
 logged AS (
     SELECT

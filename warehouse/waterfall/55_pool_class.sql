@@ -1,6 +1,6 @@
 -- Step 4b: what a pool's busy time and its part of the cluster cost, by token class.
 -- grain:   hour x bill dimensions x cluster x region x route x pool x role x state x token class (NULL: no tokens)
--- inputs:  node_share, cluster_share, pool_token, fleet_match, route_region, route_weight
+-- inputs:  node_share, cluster_share, engine_token, fleet_match, route_weight
 -- rule:    in this order: the role of the pool where prefill and decode are apart (pool_role), the engine's own
 --          GPU-seconds of both (engine_seconds), the configured weights (configured_ratio). Never request-seconds. The
 --          weight of a cached token is a stated prior. A pool without counters takes the tokens of the log.
@@ -39,7 +39,7 @@ logged AS (
 counted AS (
     SELECT
         p.hour AS hour, p.cluster AS cluster, p.region AS region, p.route AS route, p.pool AS pool, p.role AS role,
-        g.group_region AS group_region, p.prefill_us AS prefill_us, p.decode_us AS decode_us,
+        p.group_region AS group_region, p.prefill_us AS prefill_us, p.decode_us AS decode_us,
         CASE WHEN p.uncached_input_tokens + p.cache_read_tokens + p.output_tokens > 0 THEN p.uncached_input_tokens
              WHEN p.role = 'decode' THEN 0 ELSE coalesce(l.uncached_input_tokens, 0) END AS uncached_input_tokens,
         CASE WHEN p.uncached_input_tokens + p.cache_read_tokens + p.output_tokens > 0 THEN p.cache_read_tokens
@@ -54,10 +54,8 @@ counted AS (
         CASE WHEN p.role IN ('prefill', 'decode', 'embedding') THEN 'pool_role'
              WHEN p.prefill_us + p.decode_us > 0 THEN 'engine_seconds'
              ELSE 'configured_ratio' END AS method
-    FROM pool_token AS p
-    INNER JOIN route_region AS g
-        ON g.hour = p.hour AND g.route = p.route AND coalesce(g.region, '') = coalesce(p.region, '')
-    LEFT JOIN logged AS l ON l.hour = g.hour AND l.route = g.route AND l.group_region = g.group_region
+    FROM engine_token AS p
+    LEFT JOIN logged AS l ON l.hour = p.hour AND l.route = p.route AND l.group_region = p.group_region
     LEFT JOIN route_weight AS k ON k.route = p.route
 ),
 worked AS (

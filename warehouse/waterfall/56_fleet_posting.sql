@@ -1,4 +1,4 @@
--- Step 5e: the money of the own fleet to kinds and to those who used it.
+-- Step 5f: the money of the own fleet to kinds and to those who used it.
 -- grain:   hour x bill dimensions x cluster x region x route x pool x role x state x token class x claim set x task x user
 -- inputs:  pool_class, node_share, cluster_share, fleet_cell, fleet_match, run_parameter
 -- rule:    productive, under-used and shared money of a class goes by tokens; those that no call explains are a weight
