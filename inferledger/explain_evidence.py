@@ -203,7 +203,7 @@ def _by_class_fleet(totals: Facts, postings: Sequence[Facts]) -> list[Facts]:
     posted = {name: {"billed": 0, "estimated": 0} for name in logged}
     for row in postings:
         # tokens of calls stand on the first row of their class, whatever its kind; those that no call explains do not
-        of_calls = row["kind"] in ("usage", "under_used") and row["reason"] in (None, "not_billed_yet")
+        of_calls = row["kind"] in ("usage", "under_used") and row["reason"] in (None, "not_billed_yet", "no_pool")
         if row["provider"] == SELF_HOSTED and of_calls and row["token_class"] in posted:
             posted[row["token_class"]][row["basis"]] += row["tokens"]
     return [

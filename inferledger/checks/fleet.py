@@ -23,6 +23,7 @@ def fleet(snapshot: Snapshot) -> Checks:
         return
     since = last - RECENT + timedelta(days=1)
     found = [
+        *_told_twice(snapshot, since),
         *_without_route(snapshot, since),
         *_without_engine(snapshot, since),
         *_unseen_nodes(snapshot, since),
@@ -59,6 +60,27 @@ def _strangers(snapshot: Snapshot) -> Checks:
             f"{RECENT.days} days: {_named([row['resource_id'] for row in own])}",
             "collect kube-state-metrics of their cluster, or list them in a pool table (sources, kind pool_table); "
             "if they serve no model, all is well",
+        )
+
+
+def _told_twice(snapshot: Snapshot, since: date) -> Checks:
+    """Instances that hold GPUs by a pool table and by Kubernetes at once share their money between both."""
+    found = rows(
+        snapshot,
+        """
+        SELECT resource_id FROM fleet_pod WHERE day >= ? GROUP BY resource_id, hour
+        HAVING count(DISTINCT is_table) = 2
+        """,
+        [since],
+    )
+    if found:
+        names = sorted({row["resource_id"] for row in found})
+        yield Check(
+            "fleet",
+            "pool table",
+            "warn",
+            f"{count(len(names))} instance(s) are in a pool table and in a cluster with metrics: {_named(names)}",
+            "take them out of the pool table; metrics say more",
         )
 
 

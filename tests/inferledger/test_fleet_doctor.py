@@ -46,6 +46,15 @@ def test_an_instance_that_joined_a_pool_table_is_no_stranger_any_more(with_fleet
     assert "instances" not in found(with_fleet)
 
 
+def test_an_instance_that_both_a_pool_table_and_a_cluster_tell_is_named(world, published):
+    fleet.serve(world, HOUR)
+    fleet.machine(world, "n1", HOUR, "12")
+    fleet.member(world, "i-n1", "qwen", "mixed")
+    published()
+    (check,) = [each for subject, each in found(world).items() if subject == "pool table"]
+    assert check.detail == "1 instance(s) are in a pool table and in a cluster with metrics: i-n1"
+
+
 def test_a_fleet_that_is_measured_whole_is_ok(world, published):
     fleet.node(world, "n1", HOUR, 60)
     fleet.pod(world, "p1", "n1", HOUR, 60, app="qwen")

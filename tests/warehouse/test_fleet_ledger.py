@@ -310,6 +310,17 @@ def test_calls_in_hours_that_the_bill_has_not_reached_have_an_unknown_amount(wor
     ]
 
 
+def test_calls_in_billed_hours_in_which_no_pool_of_their_route_held_anything_say_so(world):
+    serve(world)
+    for hour in (HOUR, "2026-10-07 11:00"):
+        fleet.machine(world, "n1", hour, "12")
+    fleet.asked(world, "2026-10-07 11:30", {"key_alias": "search-1"}, uncached_input=2950, output=295)
+    world.attribute()
+    assert world.rows(
+        "SELECT reason, sum(tokens), sum(effective_nano) FROM ledger_hour WHERE basis = 'estimated' GROUP BY ALL"
+    ) == [("no_pool", 3245, None)]
+
+
 def test_an_adapter_is_paid_at_its_route(tmp_path):
     settings = {"owners": OWNERS, "fleet": {"routes": [{"name": "qwen", "models": ["qwen-support-lora"]}]}}
     world = World(tmp_path, WarehouseSettings.model_validate(settings))

@@ -4,7 +4,7 @@
 -- rule:    productive, under-used and shared money of a class goes by tokens; those that no call explains are a weight
 --          too, without an owner. Everything else is idle or unmeasured and belongs to its pool. Tokens are carried by
 --          the first productive row of a class, so that they are counted once; calls in hours that the bill has not
---          reached have an amount that nobody knows yet.
+--          reached, or in which no pool of their route held anything (no_pool), have an amount that nobody knows.
 -- control: sum of billed nanos = sum of nanos of lines on the routes node and cluster.
 WITH weight AS (
     SELECT
@@ -65,6 +65,7 @@ SELECT
 FROM ranked AS a
 LEFT JOIN running AS r
     ON r.hour = a.hour AND r.route = a.route AND r.group_region = a.group_region AND r.token_class = a.token_class
+WHERE r.total IS NOT NULL OR a.effective_nano <> 0 OR a.billed_nano <> 0
 UNION ALL
 SELECT
     s.hour AS hour, s.billing_period AS billing_period, s.currency AS currency, s.account_id AS account_id,
@@ -95,7 +96,8 @@ SELECT
     CAST(NULL AS VARCHAR) AS service_name, 'accelerator' AS line_class, CAST(NULL AS VARCHAR) AS cluster,
     nullif(r.group_region, '') AS region, r.route AS route, CAST(NULL AS VARCHAR) AS pool,
     CAST(NULL AS VARCHAR) AS role, 'productive' AS state, r.token_class AS token_class,
-    'usage' AS kind, 'estimated' AS basis, 'open' AS status, 'gpu_time' AS method, 'not_billed_yet' AS reason,
+    'usage' AS kind, 'estimated' AS basis, 'open' AS status, 'gpu_time' AS method,
+    CASE WHEN b.hour IS NULL THEN 'not_billed_yet' ELSE 'no_pool' END AS reason,
     r.claim_set_id AS claim_set_id, r.task_id AS task_id, r.user_id AS user_id, r.tokens AS tokens,
     CAST(NULL AS BIGINT) AS effective_nano, CAST(NULL AS BIGINT) AS billed_nano,
     CAST(NULL AS BIGINT) AS at_low_nano, CAST(NULL AS BIGINT) AS at_high_nano
@@ -104,4 +106,5 @@ CROSS JOIN run_parameter AS p
 LEFT JOIN ranked AS a
     ON a.hour = r.hour AND a.route = r.route AND a.group_region = r.group_region AND a.token_class = r.token_class
     AND a.amount_rank = 1
+LEFT JOIN (SELECT DISTINCT s.hour AS hour FROM node_share AS s) AS b ON b.hour = r.hour
 WHERE r.is_rest = 0 AND a.hour IS NULL
