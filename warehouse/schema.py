@@ -143,6 +143,70 @@ billing_line = _evidence(
     Column("x_scope", String, comment="regional, geo, global"),
     Column("x_context_tier", String, comment="base, long"),
     Column("x_other", Map(), comment="columns of the export that have no place here, kept"),
+    Column(
+        "x_purchase_option",
+        String,
+        comment="on_demand, spot, savings_plan, reserved, capacity_block, unused_reservation; NULL: no machine",
+    ),
+    Column(
+        "x_cost_class",
+        String,
+        comment="accelerator, compute, storage, network_cross_zone, network_cross_region, network_internet, "
+        "network_nat, network, other; NULL unknown",
+    ),
+)
+
+cross_check_line = _evidence(
+    "cross_check_line",
+    "Lines of exports that tell a bill which another export is the record of: compared, never counted.",
+    *(Column(column.name, column.type, nullable=column.nullable) for column in billing_line.columns),
+)
+
+bill_export = _evidence(
+    "bill_export",
+    "Which export tells the bill of which account and period, and which of them is the record.",
+    Column("export_name", String, nullable=False),
+    Column("billing_period", String, nullable=False),
+    Column("provider_name", String, nullable=False),
+    Column("billing_account_id", String, nullable=False),
+    Column("export_group", String, nullable=False, comment="exports of one group complete each other"),
+    Column("format", String, nullable=False, comment="cur2, legacy_cur, focus"),
+    Column("wish", String, nullable=False, comment="what the source is set to: auto, record, cross_check"),
+    Column("is_record", Boolean, nullable=False),
+)
+
+bill_check = _evidence(
+    "bill_check",
+    "What a delivery says of itself twice, both sides, as it was read; replaced with its export and period.",
+    Column("load_id", String, nullable=False),
+    Column("export_name", String, nullable=False),
+    Column("billing_period", String, nullable=False),
+    Column("check_name", String, nullable=False),
+    Column("subject", String, nullable=False, comment="what of the delivery, e.g. a commitment or a cost column"),
+    Column("currency", String, nullable=False),
+    Column("lhs", Money(), nullable=False),
+    Column("rhs", Money(), nullable=False),
+    Column("tolerance", Money(), nullable=False, comment="the largest difference that is none"),
+)
+
+split_cost_line = _evidence(
+    "split_cost_line",
+    "The provider's own split of machines to pods: repeats money of billing_line, evidence for placement, never added.",
+    Column("load_id", String, nullable=False),
+    Column("export_name", String, nullable=False),
+    Column("billing_period", String, nullable=False),
+    Column("currency", String, nullable=False),
+    Column("charge_period_start", TIMESTAMP, nullable=False),
+    Column("charge_period_end", TIMESTAMP, nullable=False),
+    Column("parent_resource_id", String, nullable=False, comment="the instance"),
+    Column("resource_id", String, comment="the pod or task"),
+    Column("cluster", String),
+    Column("namespace", String),
+    Column("workload", String),
+    Column("node", String),
+    Column("usage_type", String),
+    Column("split_cost", Money(), comment="the pod's own part, amortised"),
+    Column("unused_cost", Money(), comment="its part of what no pod used"),
 )
 
 bill_version = _evidence(

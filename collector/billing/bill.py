@@ -1,40 +1,79 @@
-"""Replacing a billing period by a newer delivery of it: shared by every export format; see bill.sql."""
+"""Putting a delivery of a bill in the place of the one before it: shared by every export format; see bill.sql."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 import duckdb
 
 from collector.queries import queries
 
+Wish = Literal["auto", "record", "cross_check"]
+
+
+@dataclass(frozen=True)
+class Export:
+    """Which export a delivery is of.
+
+    name    as it stays with the lines: <payer account>/<export>, or <source>/<path> of a file without a manifest
+    group   exports of one group complete each other; of two groups that tell one account's month, one is the record
+    format  cur2, legacy_cur, focus: the earlier one is the record when nobody says otherwise
+    wish    what the source is set to
+    """
+
+    name: str
+    group: str
+    format: str
+    wish: Wish = "auto"
+
 
 def stands(connection: duckdb.DuckDBPyConnection, export_name: str, billing_period: str) -> tuple[datetime, str] | None:
     """When the delivery in the warehouse was made (naive UTC), and its identity; None when there is none."""
-    connection.execute("SET VARIABLE export_name = ?", [export_name])
-    connection.execute("SET VARIABLE billing_period = ?", [billing_period])
+    _set(connection, {"export_name": export_name, "billing_period": billing_period})
     row = connection.execute(queries("billing/bill.sql")["standing"]).fetchone()
     return None if row is None or row[0] is None else (row[0], row[1])
 
 
 def deliver(
     connection: duckdb.DuckDBPyConnection,
-    export_name: str,
+    export: Export,
     billing_period: str,
     load_id: str,
     identity: str,
     delivered_at: datetime,
 ) -> bool:
-    """Put the temporary table `staged_line` in the place of the period's lines, unless a newer delivery stands there.
+    """Put the temporary tables `staged_line`, `staged_check` and `staged_split` in the place of what stands there of
+    the period, unless that was delivered later.
 
     Totals of the delivery are kept either way. Answers whether the lines were replaced. Any order of loading gives the
-    same lines: the delivery that the provider made last, by its own time and then by identity.
+    same lines: the delivery that the provider made last, by its own time and then by identity; and where several
+    exports tell the bill of one account and month, those of the record count and the others are kept to compare.
     """
     sql = queries("billing/bill.sql")
-    standing = stands(connection, export_name, billing_period)
-    for name, value in (("load_id", load_id), ("identity", identity), ("delivered_at", delivered_at)):
-        connection.execute(f"SET VARIABLE {name} = ?", [value])
+    standing = stands(connection, export.name, billing_period)
+    facts = {
+        "load_id": load_id,
+        "identity": identity,
+        "delivered_at": delivered_at,
+        "export_group": export.group,
+        "format": export.format,
+        "wish": export.wish,
+    }
+    _set(connection, facts)
     newest = standing is None or (delivered_at, identity) >= standing
     if newest:
-        for step in ("touch", "delete", "insert"):
+        for step in ("judge", "before", "delete", "move", "insert", "beside", "touch"):
             connection.execute(sql[step])
     connection.execute(sql["version"])
     return newest
+
+
+def compared_with(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Accounts of the delivery at hand that another export is the record of, each with that export's name."""
+    return [row[0] for row in connection.execute(queries("billing/bill.sql")["compared"]).fetchall()]
+
+
+def _set(connection: duckdb.DuckDBPyConnection, variables: Mapping[str, object]) -> None:
+    for name, value in variables.items():
+        connection.execute(f"SET VARIABLE {name} = ?", [value])

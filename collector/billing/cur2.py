@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import duckdb
+from pydantic import Field
 
-from collector.billing.bill import deliver, stands
+from collector.billing.bill import Export, Wish, compared_with, deliver, stands
 from collector.queries import NOT_THE_FILE, queries
 from collector.source import (
     MEMBERS,
@@ -83,6 +84,11 @@ class Cur2Settings(SourceSettings):
     newest the lines, of older ones the totals, so that a restatement can be explained."""
 
     kind: Literal["cur2"]
+    role: Wish = Field(
+        default="auto",
+        description="auto: of several exports that tell one account's month one is the record and the others are only "
+        "compared; record: always counts; cross_check: never counts",
+    )
 
 
 @dataclass(frozen=True)
@@ -313,6 +319,10 @@ class Cur2:
             )
         connection.execute(sql["class"])
         connection.execute(sql["staged"])
+        said_twice = queries("billing/aws_check.sql")
+        with _reading(where):
+            for step in ("macros", "split", "check"):
+                connection.execute(said_twice[step])
         connection.execute("DROP VIEW export_line")
         for table in ("cur2_class", "cur2_line", "cur2_shape"):
             connection.execute(f"DROP TABLE {table}")
@@ -326,7 +336,7 @@ class Cur2:
             return LoadResult(0, 0, notes=staged.notes)
         replaced = deliver(
             connection,
-            check["export_name"],
+            Export(check["export_name"], f"{self.name}/{delivery.root}", "cur2", self.settings.role),
             delivery.period,
             staged.load_id,
             delivery.identity,
@@ -337,6 +347,11 @@ class Cur2:
         figures = dict(zip(names, outcome.fetchone() or (), strict=True))
         if not replaced:
             notes.append(f"{delivery.identity} is older than the delivery in the warehouse; only its totals were kept")
+        elif others := compared_with(connection):
+            notes.append(
+                f"{check['export_name']} {delivery.period} is a cross-check and not counted, for another export tells the "
+                f"same bill: account {', '.join(others)}. If it holds other lines, set `role: record` on both sources"
+            )
         if figures["lines_of_unknown_unit"] != "0":
             notes.append(
                 f"{figures['lines_of_unknown_unit']} token-metered lines of {delivery.period} have a unit that is not "

@@ -23,7 +23,10 @@ savings_plan_recurring_commitment_for_billing_period VARCHAR, savings_plan_savin
 savings_plan_total_commitment_to_date VARCHAR, savings_plan_used_commitment VARCHAR,
 savings_plan_net_amortized_upfront_commitment_for_billing_period VARCHAR,
 savings_plan_net_recurring_commitment_for_billing_period VARCHAR, savings_plan_net_savings_plan_effective_cost VARCHAR,
-savings_plan_savings_plan_a_r_n VARCHAR, split_line_item_parent_resource_id VARCHAR,
+savings_plan_savings_plan_a_r_n VARCHAR, reservation_amortized_upfront_fee_for_billing_period VARCHAR,
+reservation_net_amortized_upfront_fee_for_billing_period VARCHAR, split_line_item_net_split_cost VARCHAR,
+split_line_item_net_unused_cost VARCHAR, split_line_item_parent_resource_id VARCHAR, split_line_item_split_cost VARCHAR,
+split_line_item_unused_cost VARCHAR,
 resource_tags MAP(VARCHAR, VARCHAR), tags MAP(VARCHAR, VARCHAR)
 
 -- :export_line
@@ -290,7 +293,9 @@ SELECT
     service_tier AS x_service_tier,
     scope AS x_scope,
     context_tier AS x_context_tier,
-    x_other
+    x_other,
+    CAST(NULL AS VARCHAR) AS x_purchase_option,
+    CAST(NULL AS VARCHAR) AS x_cost_class
 FROM amortised;
 
 -- :filled
