@@ -60,7 +60,8 @@ class House:
     def evidence(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything that attribution reads, without the names of loads: the same evidence is the same value."""
         tables = (
-            "billing_line", "bill_version", "usage_record", "claim_set", "price", "fx_rate", "model_alias",
+            "billing_line", "cross_check_line", "bill_export", "bill_check", "split_cost_line", "bill_version",
+            "usage_record", "claim_set", "price", "fx_rate", "model_alias",
             "metric_series", "serving_minute", "gpu_minute", "kube_minute", "pool_member",
         )  # fmt: skip
         found = {}
