@@ -22,10 +22,10 @@ from warehouse import attribution, derived, marts, owners
 from warehouse.engine import Layout, transaction
 from warehouse.settings import WarehouseSettings
 
-FORMAT = 2
+FORMAT = 3
 KEEP_UNNAMED_SECONDS = 24 * 3600
 DETAIL = ("event", "bill_bucket", "fleet_line", "fleet_pod", "fleet_match", "fleet_class")
-SMALL = ("owner", "balance", "control")
+SMALL = ("owner", "balance", "bill_bridge", "control")
 Json = dict[str, Any]
 Progress = Callable[[str], None]
 

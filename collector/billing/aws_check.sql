@@ -67,6 +67,15 @@ trued_up AS (
     -- a reservation's monthly fee stands against the usage of a whole month
     HAVING count(*) = count(l.invoice_id) OR count(*) FILTER (l.item_type = 'RIFee') = 0
 ),
+stated AS (
+    -- discounts as lines and as net columns: each way tells the same total
+    SELECT line_item_currency_code AS currency, sum(money(line_item_unblended_cost)) AS in_lines,
+        sum(CASE WHEN line_item_line_item_type LIKE '%Discount' THEN 0
+                 ELSE coalesce(money(line_item_net_unblended_cost), money(line_item_unblended_cost)) END) AS in_columns
+    FROM export_line GROUP BY ALL
+    HAVING count(*) FILTER (line_item_line_item_type LIKE '%Discount' AND money(line_item_unblended_cost) <> 0) > 0
+       AND bool_or(money(line_item_net_unblended_cost) <> 0)
+),
 parent AS (
     SELECT s.currency, s.charge_period_start, s.parent_resource_id,
         sum(coalesce(s.split_cost, 0) + coalesce(s.unused_cost, 0)) AS split,
@@ -87,6 +96,10 @@ told AS (
     SELECT 'split costs = cost of the instance', count(*) || ' instance-hours', currency,
         count(*) FILTER (cost IS NULL OR abs(split - cost) > 0.01), 0, 0
     FROM parent GROUP BY ALL
+    UNION ALL
+    SELECT 'discounts in columns = discounts in lines', 'all lines', currency, in_columns, in_lines,
+        greatest(0.01, abs(in_lines) / 1000000)
+    FROM stated
 )
 SELECT getvariable('billing_period') AS billing_period, check_name, subject, currency, CAST(lhs AS DECIMAL(38, 18)) AS lhs,
     CAST(rhs AS DECIMAL(38, 18)) AS rhs, CAST(tolerance AS DECIMAL(38, 18)) AS tolerance

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from inferledger import jobs
-from inferledger.checks import databases, fleet, ledger, setting_up
+from inferledger.checks import bill, databases, fleet, ledger, setting_up
 from inferledger.checks.check import Check
 from inferledger.config import Configuration
 from warehouse.publish import read_pointer
@@ -30,6 +30,7 @@ def run(configuration: Configuration, now: datetime) -> list[Check]:
         *ledger.freshness(snapshot, now),
         *ledger.rejected(snapshot),
         *ledger.controls(snapshot),
+        *bill.bill(snapshot),
         *ledger.unknown(snapshot),
         *fleet.fleet(snapshot),
     ]

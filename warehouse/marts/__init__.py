@@ -26,6 +26,7 @@ OWNED = (
 WHOLE = (
     "bill_day",
     "balance",
+    "bill_bridge",
     "match_day",
     "control",
     "bill_bucket",
@@ -36,7 +37,7 @@ WHOLE = (
     "fleet_class",
 )
 # What happened on the way: depends on the history of loads, so it is published beside the manifest, not in it.
-HISTORY = ("bill_version", "source_state", "rejected", "revision")
+HISTORY = ("bill_version", "bill_check", "source_state", "rejected", "revision")
 
 
 @cache
