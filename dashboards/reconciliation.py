@@ -6,7 +6,7 @@ from decimal import Decimal
 import pandas as pd
 import streamlit as st
 
-from dashboards import bill_queries, flow, parts, theme, words
+from dashboards import bill_checks, bill_queries, flow, parts, theme, words
 from dashboards.charts import parts as part_charts
 from dashboards.filters import View
 from dashboards.queries import Row
@@ -32,6 +32,7 @@ def render(snapshot: Snapshot, view: View) -> None:
         _period(snapshot, identities)
     _matches(snapshot, view)
     _restatements(snapshot)
+    bill_checks.checks(snapshot)
     _controls(snapshot)
     _sources(snapshot)
 
@@ -109,6 +110,12 @@ def _period(snapshot: Snapshot, identities: list[Row]) -> None:
             f"{_prepaid(identities, period, currency)}"
         )
     )
+    bases = {
+        row["cost_basis"]: row["bill"]
+        for row in identities
+        if (row["billing_period"], row["currency"]) == (period, currency)
+    }
+    bill_checks.bridge(snapshot, period, currency, bases["billed"], bases["effective"])
     kinds = bill_queries.parts(snapshot, period, currency, "kind")
     kinds = kinds.assign(
         order=kinds["name"].map(lambda kind: KIND_ORDER.index(kind) if kind in KIND_ORDER else 99)

@@ -203,6 +203,14 @@ def test_a_restatement_is_a_sentence(app: Open):
     )
 
 
+def test_the_checks_of_the_bill_are_there_with_both_sides(app: Open):
+    test = turn_to(app(), "reconciliation")
+    table = next(frame.value for frame in test.dataframe if "tolerance" in frame.value)
+    stored = table[table["name"] == "days long past are as they were"].iloc[0]
+    assert (stored["lhs"], stored["rhs"], stored["ok"]) == ("212.4", "0", "does not hold")
+    assert "`inferledger doctor` says what to do" in " ".join(each.value for each in test.warning)
+
+
 def test_bill_against_log_by_class(app: Open):
     test = turn_to(app(match="By model and class"), "reconciliation")
     table = next(frame.value for frame in test.dataframe if "unexplained_tokens" in frame.value)
