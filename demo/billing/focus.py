@@ -26,11 +26,14 @@ def query(connection: duckdb.DuckDBPyConnection, version: str, others: Sequence[
     for number, other in enumerate(others):
         connection.register(f"other_{number}", other)
         fees += f" UNION ALL SELECT * FROM other_{number}"
-    columns = ", ".join(
-        f"CAST({quoted(name)} AS {_SQL_TYPES.get(kind(name), 'VARCHAR')}) AS {quoted(name)}"
-        for name in COLUMNS[version]
-    )
+    columns = ", ".join(f"{_typed(name)} AS {quoted(name)}" for name in COLUMNS[version])
     return f"SELECT {columns} FROM ({_STATEMENT.replace('all_bills', f'({fees})')})"
+
+
+def _typed(name: str) -> str:
+    """A column with the type of the export. A decimal becomes the double nearest to it only by way of its text."""
+    text = "::VARCHAR" if kind(name) == DOUBLE else ""
+    return f"CAST({quoted(name)}{text} AS {_SQL_TYPES.get(kind(name), 'VARCHAR')})"
 
 
 _STATEMENT = Path(__file__).with_suffix(".sql").read_text()

@@ -16,7 +16,7 @@ WITH line AS (
 ),
 block AS (
     -- what an hour of a Capacity Block costs: the fee over its hours, in whichever month it was paid
-    SELECT
+    SELECT DISTINCT
         reservation_reservation_a_r_n AS arn,
         CAST(coalesce(line_item_net_unblended_cost, line_item_unblended_cost)::VARCHAR AS DECIMAL(38, 18)) AS fee,
         date_diff(
