@@ -139,12 +139,14 @@ class Focus:
         connection.execute(classes["macros"])
         with _reading(where):
             columns = open_files(connection, files, where)
+            connection.execute(sql["charge"])
             check = _checked(connection, sql, columns, files, where)
             connection.execute(_line(connection, sql, check["filled"]))
         connection.execute(classes["class"].replace("{{way}}", _bare(sql["way"])))
         connection.execute(sql["staged"])
         staging = _staging(connection, sql, columns, check, where)
-        connection.execute("DROP VIEW focus_file")
+        for view in ("focus_charge", "focus_file"):
+            connection.execute(f"DROP VIEW {view}")
         for table in ("focus_line", "focus_class", "focus_shape", *TABLES):
             connection.execute(f"DROP TABLE {table}")
         return staging
@@ -162,9 +164,7 @@ def _checked(
 ) -> dict[str, Any]:
     """Figures of the files; refuses them whole when a line of them cannot stand in a bill."""
     counts = ", ".join(f"count({quoted(column)}) > 0" for column in columns) or "FALSE"
-    outcome = connection.execute(
-        sql["check"].replace("{{counts}}", counts).replace("{{unpriced}}", _bare(sql["unpriced"]))
-    )
+    outcome = connection.execute(sql["check"].replace("{{counts}}", counts))
     names = [column[0] for column in outcome.description or ()]
     check = dict(zip(names, outcome.fetchone() or (), strict=True))
     for name, what in WRONG.items():
@@ -191,7 +191,6 @@ def _line(connection: duckdb.DuckDBPyConnection, sql: Mapping[str, str], filled:
         "other": other,
         "tags": "focus_tags(Tags)" if "tags" in {column.lower() for column in filled} else NO_TAGS,
         "way": way,
-        "unpriced": _bare(sql["unpriced"]),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: replaced[match[1]], sql["line"])
 

@@ -1,5 +1,5 @@
 -- FOCUS 1.0, 1.2 and 1.3 of any provider to billing lines.
--- grain: one charge; input: view `focus_file`, the files by name, every value text, empty and NULL as NULL, absent columns NULL
+-- grain: one charge; input: view `focus_file`, the files by name, every value text, what is empty or absent NULL
 -- invariant: every line in a national currency becomes one line; money is cast once, by money()
 -- sources: reference/billing.md 3.3 and 2.3; FOCUS specification 1.2, columns BillingCurrency, BilledCost, EffectiveCost
 
@@ -29,10 +29,9 @@ CREATE OR REPLACE TEMP MACRO focus_number(written) AS
                    ELSE written END
          ELSE lower(trim(written)) END;
 
-CREATE OR REPLACE TEMP MACRO focus_is_number(written) AS coalesce(isfinite(TRY_CAST(focus_number(written) AS DOUBLE)), FALSE);
+CREATE OR REPLACE TEMP MACRO focus_is_number(number) AS coalesce(isfinite(TRY_CAST(number AS DOUBLE)), FALSE);
 
-CREATE OR REPLACE TEMP MACRO focus_is_nothing(written) AS
-    written IS NULL OR coalesce(TRY_CAST(focus_number(written) AS DOUBLE) = 0, FALSE);
+CREATE OR REPLACE TEMP MACRO focus_is_nothing(number) AS number IS NULL OR coalesce(TRY_CAST(number AS DOUBLE) = 0, FALSE);
 
 -- An instant of any spelling, UTC; NULL when it is none. `4/1/25` is the first of April: `check` refuses files whose
 -- billing periods do not begin and end on the first of a month when they are read so.
@@ -57,40 +56,49 @@ CREATE OR REPLACE TEMP MACRO focus_tags(written) AS
                  k := regexp_replace(lower(name), '[^a-z0-9]+', '_', 'g'),
                  v := json_extract_string(told, '$."' || name || '"'))) END)[1];
 
+-- :charge
+-- grain: one line of the files with what it says in numbers and instants, each worked out once
+CREATE OR REPLACE TEMP VIEW focus_charge AS
+SELECT *,
+    -- No money is in it: counted in a virtual currency (tokens, credits) and worth nothing, or not priced yet.
+    (focus_currency IS NULL AND focus_is_nothing(focus_billed) AND focus_is_nothing(focus_effective)
+        AND focus_is_nothing(focus_list) AND focus_is_nothing(focus_contracted))
+    OR (PricingCurrency IS NOT NULL AND focus_pricing_currency IS NULL AND focus_billed IS NULL
+        AND focus_effective IS NULL AND focus_list IS NULL AND focus_contracted IS NULL) AS focus_is_unpriced
+FROM (
+    SELECT file.*, currency.code AS focus_currency, pricing.code AS focus_pricing_currency,
+        focus_instant(BillingPeriodStart) AS focus_period_start, focus_instant(BillingPeriodEnd) AS focus_period_end,
+        focus_instant(ChargePeriodStart) AS focus_start, focus_instant(ChargePeriodEnd) AS focus_end,
+        focus_number(BilledCost) AS focus_billed, focus_number(EffectiveCost) AS focus_effective,
+        focus_number(ListCost) AS focus_list, focus_number(ContractedCost) AS focus_contracted
+    FROM focus_file AS file
+    LEFT JOIN focus_currency AS currency ON currency.code = upper(trim(BillingCurrency))
+    LEFT JOIN focus_currency AS pricing ON pricing.code = upper(trim(PricingCurrency))
+);
+
 -- :check
 -- grain: one row for the files
 SELECT
     count(*) AS lines,
-    count(*) FILTER (WHERE {{unpriced}}) AS lines_without_money,
-    count(*) FILTER (WHERE NOT {{unpriced}} AND currency.code IS NULL) AS lines_without_currency,
-    count(*) FILTER (WHERE NOT {{unpriced}} AND NOT focus_is_number(BilledCost)) AS lines_without_billed_cost,
-    count(*) FILTER (WHERE NOT {{unpriced}} AND NOT focus_is_number(EffectiveCost)) AS lines_without_effective_cost,
-    count(*) FILTER (WHERE (ListCost IS NOT NULL AND NOT focus_is_number(ListCost))
-        OR (ContractedCost IS NOT NULL AND NOT focus_is_number(ContractedCost))) AS lines_with_a_wrong_cost,
-    count(*) FILTER (WHERE focus_instant(BillingPeriodStart) IS NULL
-        OR (BillingPeriodEnd IS NOT NULL AND focus_instant(BillingPeriodEnd) IS NULL)) AS lines_without_period,
-    count(*) FILTER (WHERE focus_instant(ChargePeriodStart) IS NULL OR focus_instant(ChargePeriodEnd) IS NULL
-        OR focus_instant(ChargePeriodEnd) < focus_instant(ChargePeriodStart)) AS lines_without_time,
-    count(*) FILTER (WHERE (contains(BillingPeriodStart, '/') AND day(focus_instant(BillingPeriodStart)) <> 1)
-        OR (contains(BillingPeriodEnd, '/') AND day(focus_instant(BillingPeriodEnd)) <> 1)) AS lines_of_an_unclear_day,
-    count(*) FILTER (WHERE getvariable('billing_period') IS NOT NULL
-        AND strftime(focus_instant(BillingPeriodStart), '%Y-%m') IS DISTINCT FROM getvariable('billing_period'))
-        AS lines_of_another_period,
-    count(*) FILTER (WHERE ChargeCategory IS NULL) AS lines_without_category,
+    count(*) FILTER (focus_is_unpriced) AS lines_without_money,
+    count(*) FILTER (NOT focus_is_unpriced AND focus_currency IS NULL) AS lines_without_currency,
+    count(*) FILTER (NOT focus_is_unpriced AND NOT focus_is_number(focus_billed)) AS lines_without_billed_cost,
+    count(*) FILTER (NOT focus_is_unpriced AND NOT focus_is_number(focus_effective)) AS lines_without_effective_cost,
+    count(*) FILTER ((focus_list IS NOT NULL AND NOT focus_is_number(focus_list))
+        OR (focus_contracted IS NOT NULL AND NOT focus_is_number(focus_contracted))) AS lines_with_a_wrong_cost,
+    count(*) FILTER (focus_period_start IS NULL OR (BillingPeriodEnd IS NOT NULL AND focus_period_end IS NULL))
+        AS lines_without_period,
+    count(*) FILTER (focus_start IS NULL OR focus_end IS NULL OR focus_end < focus_start) AS lines_without_time,
+    count(*) FILTER ((contains(BillingPeriodStart, '/') AND day(focus_period_start) <> 1)
+        OR (contains(BillingPeriodEnd, '/') AND day(focus_period_end) <> 1)) AS lines_of_an_unclear_day,
+    count(*) FILTER (getvariable('billing_period') IS NOT NULL
+        AND strftime(focus_period_start, '%Y-%m') IS DISTINCT FROM getvariable('billing_period')) AS lines_of_another_period,
+    count(*) FILTER (ChargeCategory IS NULL) AS lines_without_category,
     coalesce(bool_or(contains(BillingPeriodStart, '/')), FALSE) AS has_slashes,
     coalesce(bool_or(contains(BilledCost, '$') OR contains(BilledCost, ',')), FALSE) AS has_signs,
     min(BillingAccountId) AS account,
     [{{counts}}] AS filled
-FROM focus_file
-LEFT JOIN focus_currency AS currency ON currency.code = upper(trim(BillingCurrency))
-LEFT JOIN focus_currency AS pricing ON pricing.code = upper(trim(PricingCurrency));
-
--- :unpriced
--- A line that holds no money: counted in a virtual currency (tokens, credits) and worth nothing, or not priced yet.
-((currency.code IS NULL AND focus_is_nothing(BilledCost) AND focus_is_nothing(EffectiveCost) AND focus_is_nothing(ListCost)
-    AND focus_is_nothing(ContractedCost))
- OR (PricingCurrency IS NOT NULL AND pricing.code IS NULL AND BilledCost IS NULL AND EffectiveCost IS NULL
-    AND ListCost IS NULL AND ContractedCost IS NULL))
+FROM focus_charge;
 
 -- :line
 -- grain: one line that holds money; values as they stay, and the key of the way it names what it charges
@@ -99,10 +107,10 @@ SELECT
     {{digest}} AS line_digest, parse_filename(x_file_path) AS x_file,
     InvoiceIssuerName AS invoice_issuer_name, coalesce(PublisherName, ServiceProviderName) AS publisher_name,
     coalesce(BillingAccountId, '-') AS billing_account_id, SubAccountId AS sub_account_id, InvoiceId AS invoice_id,
-    currency.code AS billing_currency,
-    focus_instant(BillingPeriodStart) AS billing_period_start,
-    coalesce(focus_instant(BillingPeriodEnd), focus_instant(BillingPeriodStart) + INTERVAL 1 MONTH) AS billing_period_end,
-    focus_instant(ChargePeriodStart) AS charge_period_start, focus_instant(ChargePeriodEnd) AS charge_period_end,
+    focus_currency AS billing_currency,
+    focus_period_start AS billing_period_start,
+    coalesce(focus_period_end, focus_period_start + INTERVAL 1 MONTH) AS billing_period_end,
+    focus_start AS charge_period_start, focus_end AS charge_period_end,
     CASE WHEN lower(ChargeClass) = 'correction' THEN 'Correction' ELSE ChargeClass END AS charge_class,
     CASE lower(ChargeFrequency) WHEN 'usage-based' THEN 'Usage-Based' WHEN 'one-time' THEN 'One-Time'
          WHEN 'recurring' THEN 'Recurring' ELSE ChargeFrequency END AS charge_frequency,
@@ -110,12 +118,14 @@ SELECT
     x_ServiceCode AS x_service_code, coalesce(x_UsageType, SkuMeter, x_SkuMeterName) AS x_usage_type,
     x_Operation AS x_operation, RegionId AS region_id, AvailabilityZone AS availability_zone, ResourceId AS resource_id,
     SkuId AS sku_id, coalesce(ConsumedUnit, PricingUnit) AS pricing_unit,
-    CASE WHEN focus_is_number(ConsumedQuantity) THEN money(focus_number(ConsumedQuantity)) END AS consumed_quantity,
-    CASE WHEN focus_is_number(PricingQuantity) THEN money(focus_number(PricingQuantity)) END AS pricing_quantity,
+    CASE WHEN focus_is_number(focus_number(ConsumedQuantity)) THEN money(focus_number(ConsumedQuantity)) END
+        AS consumed_quantity,
+    CASE WHEN focus_is_number(focus_number(PricingQuantity)) THEN money(focus_number(PricingQuantity)) END
+        AS pricing_quantity,
     TRY_CAST(focus_number(ListUnitPrice) AS DOUBLE) AS list_unit_price,
     CommitmentDiscountId AS commitment_discount_id, CommitmentDiscountStatus AS commitment_discount_status,
-    money(focus_number(BilledCost)) AS billed_cost, money(focus_number(EffectiveCost)) AS effective_cost,
-    money(focus_number(ListCost)) AS list_cost, money(focus_number(ContractedCost)) AS contracted_cost,
+    money(focus_billed) AS billed_cost, money(focus_effective) AS effective_cost, money(focus_list) AS list_cost,
+    money(focus_contracted) AS contracted_cost,
     {{tags}} AS tag_list, Tags AS tags_written, PrincipalId AS x_principal, {{other}} AS x_other,
     -- what the class of a line depends on
     ServiceProviderName, ProviderName, HostProviderName, InvoiceIssuerName, PublisherName, ServiceName, ServiceCategory,
@@ -125,12 +135,9 @@ SELECT
     regexp_extract(ResourceId, '(foundation-model|inference-profile)/(.+)$', 2) AS resource_model,
     contains(ResourceId, 'application-inference-profile/') AS is_own_profile,
     CommitmentDiscountId IS NOT NULL AS has_commitment, lower(CommitmentDiscountStatus) = 'unused' AS is_unused,
-    TRY_CAST(focus_number(EffectiveCost) AS DOUBLE) = 0 AND TRY_CAST(focus_number(BilledCost) AS DOUBLE) <> 0 AS is_prepaid,
+    TRY_CAST(focus_effective AS DOUBLE) = 0 AND TRY_CAST(focus_billed AS DOUBLE) <> 0 AS is_prepaid,
     md5_number(concat_ws(chr(31), {{way}})) AS way
-FROM focus_file
-LEFT JOIN focus_currency AS currency ON currency.code = upper(trim(BillingCurrency))
-LEFT JOIN focus_currency AS pricing ON pricing.code = upper(trim(PricingCurrency))
-WHERE NOT {{unpriced}};
+FROM focus_charge WHERE NOT focus_is_unpriced;
 
 -- :way
 -- The columns that the class of a line depends on: lines that say the same in them are of one class.

@@ -136,7 +136,7 @@ SELECT way, provider_name, charge_category, charge_family, token_class,
         model_id,
         CASE WHEN NOT coalesce(is_own_profile, FALSE) THEN nullif(resource_model, '') END,
         CASE WHEN contains(service, 'bedrock edition') THEN service END,
-        nullif(regexp_extract(usage, '^(?:[a-z]{2,3}[a-z0-9]{0,2}-)?(.+?)(?:-mantle)?-(?:input|output|cache-read|cache-write|response)-', 1), ''),
+        nullif(regexp_extract(coalesce(usage, CASE WHEN provider_name = 'aws' THEN meter END), '^(?:[a-z]{2,3}[a-z0-9]{0,2}-)?(.+?)(?:-mantle)?-(?:input|output|cache-read|cache-write|response)-', 1), ''),
         focus_model_before(meter_name), focus_model_before(meter), focus_model_before(lower(SkuId)),
         focus_model_before(description))) END AS model,
     CASE WHEN token_class IS NULL THEN NULL
