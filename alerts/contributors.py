@@ -17,6 +17,7 @@ DIMENSIONS = ("model", "app", "agent", "team")
 OF_GPUS = dict.fromkeys(("idle_cost_usd", "unmeasured_cost_usd"), ("pool", "cluster", "reason")) | {
     "under_used_cost_usd": ("pool", "cluster", "team")
 }
+OF_BILLS = {"restated_usd": ("name",), "bill_checks_failed": ("name",)}
 TASK = "task"
 TASK_COST = "task_cost_usd"
 TASK_MEASURES = {"inference_cost_usd", "usage_cost_usd", "effective_cost_usd", TASK_COST}
@@ -44,13 +45,13 @@ class Contributors:
 
     def of(self, rule: ThresholdRule | AnomalyRule, series: str, period: str, first: str) -> tuple[Contributor, ...]:
         """The three largest parts by model, app, agent, team and agent task each, for measures whose parts add up;
-        by pool, cluster and cause for GPUs that did nothing.
+        by pool, cluster and cause for GPUs that did nothing; by day and service for what a bill restated.
 
         An anomaly's parts are ordered by how far they lie above their own past, a threshold's by size.
         """
         if not is_additive(rule.measure):
             return ()
-        splits = (extra for extra in OF_GPUS.get(rule.measure, DIMENSIONS) if extra not in rule.by)
+        splits = (extra for extra in (OF_GPUS | OF_BILLS).get(rule.measure, DIMENSIONS) if extra not in rule.by)
         parts = [part for extra in splits for part in self._split(rule, series, extra, period, first)]
         return (*parts, *self._tasks(rule, series, period))
 

@@ -21,6 +21,7 @@ STAKE = "inference_cost_usd"  # the money that a figure which is no money is abo
 BILL = ("effective_cost_usd", "billed_cost_usd")  # bill measures, to which an estimate can be added
 WHOLE = ("inference_cost_usd", "usage_cost_usd", "effective_cost_usd")  # measures of which the estimate is a part
 HELD = "controls_failed"
+OF_DELIVERIES = ("restated_usd",)  # measures of what a provider delivered: no estimate is a part of them
 TOTAL = "total"
 
 
@@ -138,7 +139,8 @@ def read(
     dimensions = (*rule.by, *extra)
     time = () if grain == "total" else (grain,)
     where = None if grain == "total" else Filters(first_day=date.fromisoformat(first[:10]))
-    wanted = dict.fromkeys((rule.measure, *((ESTIMATE,) if _in_usd(rule.measure) else ()), *_floor(rule)))
+    has_estimate = _in_usd(rule.measure) and rule.measure not in OF_DELIVERIES
+    wanted = dict.fromkeys((rule.measure, *((ESTIMATE,) if has_estimate else ()), *_floor(rule)))
     table = measures.table(snapshot, tuple(wanted), (*time, *dimensions), where)
     covered = (_period(value, grain) for value in pc.unique(table[grain]).to_pylist()) if time else (TOTAL,)
     found: dict[str, Points] = {}

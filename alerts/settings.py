@@ -133,6 +133,23 @@ SHIPPED_RULES: tuple[ThresholdRule | AnomalyRule, ...] = (
     ),
     ThresholdRule(
         kind="threshold",
+        name="bill-restated",
+        measure="restated_usd",
+        grain="total",
+        above=Decimal(1),
+        severity="info",
+        remedy="nothing: the ledger followed; Reconciliation names the days and services",
+    ),
+    ThresholdRule(
+        kind="threshold",
+        name="bill-checks",
+        measure="bill_checks_failed",
+        grain="total",
+        above=Decimal(0),
+        remedy="run `inferledger doctor`: it says both sides and what to do",
+    ),
+    ThresholdRule(
+        kind="threshold",
         name="cost-without-owner",
         measure="ownerless_cost_usd",
         above=Decimal(5),

@@ -10,6 +10,8 @@ from warehouse.measures import MEASURES
 
 NAMES = {
     "controls_failed": "number of failed controls",
+    "bill_checks_failed": "number of failed checks of the bill",
+    "restated_usd": "amount by which the newest bill moved days long past",
     "ownerless_cost_usd": "cost without a team",
     "unattributed_share": "share of cost that no usage explains",
     "idle_cost_usd": "cost of idle GPUs",
@@ -33,6 +35,8 @@ PAGES = {
     "ownerless_share": "teams",
     "unpriced_tokens": "reconciliation",
     "controls_failed": "reconciliation",
+    "bill_checks_failed": "reconciliation",
+    "restated_usd": "reconciliation",
     "cost_per_mtok_usd": "models",
     "idle_cost_usd": "fleet",
     "under_used_cost_usd": "fleet",

@@ -111,6 +111,15 @@ COMPONENTS: dict[str, Component] = {
     "missing": Component("match_day", "missing_tokens"),
     "unexplained": Component("match_day", "unexplained_tokens"),
     "controls_failed": Component("control", "CASE WHEN ok THEN 0 ELSE 1 END"),
+    # what has an alert of its own is left out
+    "bill_checks_failed": Component(
+        "bill_check",
+        "CASE WHEN ok THEN 0 ELSE 1 END",
+        "name NOT IN ('days long past are as they were', 'tokens in the log = tokens on the bill')",
+    ),
+    "restated": Component(
+        "bill_version", "CAST(abs(effective_change_usd) * 1000000000 AS BIGINT)", "is_restated", money=True
+    ),
     "rejected": Component("rejected", "rows"),
     **fleet_measures.COMPONENTS,
 }
@@ -247,6 +256,10 @@ MEASURES: dict[str, Measure] = {
     ),
     "tokens_per_request": Measure("Tokens per request", "tokens_each", "tokens", "requests"),
     "controls_failed": Measure("Controls that do not hold", "count", "controls_failed"),
+    "bill_checks_failed": Measure("Checks of the bill that do not hold", "count", "bill_checks_failed"),
+    "restated_usd": Measure(
+        "Restated", "usd", "restated", about="by the newest delivery of a bill, on days that were over for three days"
+    ),
     "rejected_rows": Measure("Rejected rows", "count", "rejected"),
     **fleet_measures.MEASURES,
 }
@@ -294,6 +307,8 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "pool_hour": (*TIME, "hour", "cluster", "region", "model", "pool", "role", "currency"),
     "ratio_day": (*TIME, "cluster", "model", "pool", "currency", "kind", "method", *OWNERS),
     "control": ("name",),
+    "bill_check": ("name", "billing_period"),
+    "bill_version": ("name", "billing_period", "service_name", "export_name"),
     "rejected": ("source", "reason"),
 }
 DIMENSIONS["cost_hour"] = ("hour", *DIMENSIONS["cost_day"])

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from warehouse.measures import Filters, UnknownMeasure
 
-DIMENSIONS = ("day", "hour", "team", "app", "model", "agent", "task_id", "cluster", "pool", "reason")
-AMOUNTS = ("cost", "estimated", "unattributed", "ownerless", "idle", "unmeasured")
+DIMENSIONS = ("day", "hour", "team", "app", "model", "agent", "task_id", "cluster", "pool", "reason", "name")
+AMOUNTS = ("cost", "estimated", "unattributed", "ownerless", "idle", "unmeasured", "restated")
 TYPES = {"day": pa.date32(), "hour": pa.timestamp("us")}
 
 
@@ -37,7 +37,14 @@ class Ledger:
         """One row; amounts are decimal text, None is unknown. Dimensions that are not given are null."""
         row: dict[str, Any] = dict.fromkeys(DIMENSIONS)
         at = datetime.fromisoformat(day)
-        row |= {"day": at.date(), "hour": at.replace(minute=0), "tokens": 1000, "unpriced": 0, "controls": 0}
+        row |= {
+            "day": at.date(),
+            "hour": at.replace(minute=0),
+            "tokens": 1000,
+            "unpriced": 0,
+            "controls": 0,
+            "checks": 0,
+        }
         row |= {name: Decimal(0) for name in AMOUNTS}
         row |= {"cost": None if cost is None else Decimal(cost)}
         row |= {name: Decimal(value) if name in AMOUNTS else value for name, value in facts.items()}
@@ -96,10 +103,17 @@ def _measure(name: str, rows: list[dict[str, Any]]) -> Any:
         return (_sum("cost", rows) or Decimal(0)) - (_sum("estimated", rows) or Decimal(0))
     if name in ("estimated_cost_usd", "ownerless_cost_usd", "idle_cost_usd", "unmeasured_cost_usd"):
         return _sum(name.removesuffix("_cost_usd"), rows)
+    if name == "restated_usd":
+        return _sum("restated", rows)
     if name == "unattributed_share":
         whole = _sum("cost", rows)
         return float(_sum("unattributed", rows) / whole) if whole else None
-    columns = {"total_tokens": "tokens", "unpriced_tokens": "unpriced", "controls_failed": "controls"}
+    columns = {
+        "total_tokens": "tokens",
+        "unpriced_tokens": "unpriced",
+        "controls_failed": "controls",
+        "bill_checks_failed": "checks",
+    }
     if name not in columns:
         raise UnknownMeasure(f"There is no measure `{name}`")
     return sum(row[columns[name]] for row in rows)

@@ -76,7 +76,7 @@ def test_a_limit_is_exact_however_it_is_written() -> None:
             {"rules": [{"kind": "threshold", "name": "r", "measure": "requests", "above": n} for n in (1, 2)]},
             "two rules are called `r`",
         ),
-        ({"without": ["no-such-rule"]}, "is no shipped rule; those are cost-without-owner"),
+        ({"without": ["no-such-rule"]}, "is no shipped rule; those are bill-checks, bill-restated, cost-without-owner"),
         ({"dashboard_url": "javascript:alert(1)"}, "dashboard_url"),
     ],
 )

@@ -7,7 +7,7 @@
 WITH placed AS (
     SELECT
         p.*, g.group_region AS group_region,
-        sum(p.cache_read_tokens) OVER (PARTITION BY p.hour, p.route, g.group_region) AS group_hits
+        CAST(sum(p.cache_read_tokens) OVER (PARTITION BY p.hour, p.route, g.group_region) AS BIGINT) AS group_hits
     FROM pool_token AS p
     INNER JOIN route_region AS g
         ON g.hour = p.hour AND g.route = p.route AND coalesce(g.region, '') = coalesce(p.region, '')
