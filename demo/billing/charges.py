@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from demo.billing.line import Month
+from demo.billing.line import Columns, Month
 from demo.billing.shape import Shape
 
 
@@ -69,13 +69,13 @@ def subscription(month: Month) -> Shape:
 
 def marketplace(month: Month) -> Shape:
     """A contract of 240 bought in the Marketplace, and use of 36 under another one."""
-    told = {"product": {"product_name": "Observability Pro"}, "line_item_legal_entity": "Observability Pro, Inc."}
+    told: Columns = {"product": {"product_name": "Observability Pro"}, "line_item_legal_entity": "Observability Pro, Inc."}
     contract = month.line(
         "Fee", "6uqxm3xy9b5v8t0k2c1d4e7f", 240, month.at(11),
         entity="AWS Marketplace",
         line_item_line_item_description="AWS Marketplace contract for Observability Pro",
         line_item_usage_type="Contract",
-        **told,  # type: ignore[arg-type]
+        **told,
     )  # fmt: skip
     use = month.usage(
         "6uqxm3xy9b5v8t0k2c1d4e7f", "USE1-MP:hosts-Units", 36, month.at(11, 1),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from demo.billing.line import Line, Month, Value
+from demo.billing.line import Columns, Line, Month
 from demo.billing.machines import GPUS, instance
 from demo.billing.shape import Shape
 from demo.clock import HOUR, iso
@@ -29,7 +29,7 @@ class Plan:
     def commitment(self) -> Decimal:
         return self.upfront + self.recurring
 
-    def columns(self, start_us: int) -> dict[str, Value]:
+    def columns(self, start_us: int) -> Columns:
         return {
             "savings_plan_savings_plan_a_r_n": f"arn:aws:savingsplans::100000000001:savingsplan/{self.id}",
             "savings_plan_offering_type": self.offering,
@@ -206,7 +206,7 @@ def reserved(month: Month, option: str, upfront: Decimal, recurring: Decimal, us
     """A reserved instance bought for the month's last 24 hours, listed at 4/h, used for some of them."""
     name, start, hours = f"reserved {option}", month.at(month.hours // 24), 24
     arn = f"arn:aws:ec2:us-east-1:210000000012:reserved-instances/{code('ri', option, length=12).lower()}"
-    common: dict[str, Value] = {
+    common: Columns = {
         "reservation_reservation_a_r_n": arn,
         "reservation_start_time": iso(start),
         "reservation_end_time": iso(start + YEAR * HOUR),
@@ -227,7 +227,7 @@ def reserved(month: Month, option: str, upfront: Decimal, recurring: Decimal, us
         )
         for hour in range(used_hours)
     ]  # fmt: skip
-    told: dict[str, Value] = {
+    told: Columns = {
         "line_item_operation": "RunInstances",
         "line_item_usage_type": "HeavyUsage:m7i.xlarge",
         "line_item_line_item_description": f"USD hourly fee per Linux/UNIX, m7i.xlarge instance ({option})",

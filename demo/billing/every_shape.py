@@ -126,8 +126,12 @@ def bills() -> Bills:
         machines.block_to_come(december),
         commitments.plan_of_an_open_month(december, 48),
     )
-    of_europe = (machines.on_demand(europe), models.first_party(europe), charges.taxes(europe))
-    return Bills(Bill(november, of_november), Bill(december, of_december), Bill(europe, of_europe))
+    return Bills(Bill(november, of_november), Bill(december, of_december), small(europe))
+
+
+def small(month: Month) -> Bill:
+    """Any month of any payer in few lines: machines, models and tax."""
+    return Bill(month, (machines.on_demand(month), models.first_party(month), charges.taxes(month)))
 
 
 def period(year: int, month: int, final: bool) -> Period:

@@ -35,10 +35,11 @@ def write(out: Path, bill: pa.Table, export: Export, delivery: Delivery, others:
             _write_file(connection, path, export.format)
             keys.append(key)
             files.append(path)
-    for path, content in manifest.documents(export, delivery, table.schema, keys):
-        (out / path).parent.mkdir(parents=True, exist_ok=True)
-        (out / path).write_bytes(content)
-        files.append(out / path)
+    for key, content in manifest.documents(export, delivery, table.schema, keys):
+        path = out / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        files.append(path)
     return files
 
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 
@@ -37,6 +38,9 @@ PRODUCTS = {
     "ComputeSavingsPlans": "Savings Plans for AWS Compute usage",
     "MachineLearningSavingsPlans": "Savings Plans for AWS Machine Learning",
 }
+
+Columns = dict[str, Any]
+"""Columns of CUR 2.0 by name, each a `Value`, to be handed on as arguments."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Month:
         entity: str = "AWS",
         discounts: Mapping[str, Decimal] | None = None,
         recurring: Decimal | int | str = 1,
-        **columns: Value,
+        **columns: Any,
     ) -> Line:
         """A line of `hours` hours. AWS's own lines carry the enterprise discount unless told otherwise."""
         marketplace = entity == "AWS Marketplace"
@@ -133,7 +137,7 @@ class Month:
             "cost_category": {"environment": account.environment},
             "tags": {"accountTag/environment": account.environment},
         }
-        own = columns | {name: said[name] | columns[name] for name in ("product",) if name in columns}  # type: ignore[operator]
+        own = columns | {name: said[name] | columns[name] for name in ("product",) if name in columns}
         usual = {} if marketplace or kind in ("Tax", "Credit", "Refund") else EDP
         return Line(said | own, usual if discounts is None else discounts, Decimal(recurring))
 
@@ -148,7 +152,7 @@ class Month:
     ) -> Line:
         """On-demand usage in us-east-1, listed at its cost unless told otherwise."""
         sku = code("sku", product_code, usage_type)
-        said: dict[str, Value] = {
+        said: Columns = {
             "line_item_line_item_description": f"{usage_type} of {PRODUCTS.get(product_code, product_code)}",
             "line_item_usage_type": usage_type,
             "pricing_public_on_demand_cost": Decimal(cost),
@@ -161,7 +165,7 @@ class Month:
             "product_usagetype": usage_type,
         }
         kind = str(more.pop("kind", "Usage"))
-        return self.line(kind, product_code, cost, start_us, hours, **(said | more))  # type: ignore[arg-type]
+        return self.line(kind, product_code, cost, start_us, hours, **(said | more))
 
 
 def table(lines: Sequence[Line], delivery: str = "1") -> pa.Table:
@@ -188,7 +192,7 @@ def _stored(value: Value, kind: pa.DataType) -> object:
     if kind == DOUBLE and isinstance(value, Decimal):
         return as_double(value)
     if kind == NUMBER_MAP and isinstance(value, dict):
-        return [(key, as_double(Decimal(amount))) for key, amount in sorted(value.items())]
+        return [(key, as_double(Decimal(str(amount)))) for key, amount in sorted(value.items())]
     if kind == MAP and isinstance(value, dict):
         return sorted(value.items())
     if isinstance(value, Decimal | int):

@@ -1,8 +1,9 @@
 """Machines without a commitment: on demand, spot, reserved capacity nobody used, Capacity Blocks (billing.md 4.5)."""
 
 from decimal import Decimal
+from typing import Any
 
-from demo.billing.line import TEAM, Line, Month, Value
+from demo.billing.line import TEAM, Columns, Line, Month
 from demo.billing.shape import Shape
 from demo.clock import HOUR, iso
 from demo.ledger import code
@@ -34,11 +35,11 @@ def instance(
     cost: Decimal | str | int,
     start_us: int,
     hours: int = 1,
-    **more: Value,
+    **more: Any,
 ) -> Line:
     """An instance's hours on one line. `kind`: line item type."""
     usage_type = f"BoxUsage:{type_}"
-    said: dict[str, Value] = {
+    said: Columns = {
         "kind": kind,
         "line_item_availability_zone": ZONE,
         "line_item_line_item_description": f"{type_} Linux/UNIX instance-hours in US East (N. Virginia)",
@@ -83,7 +84,7 @@ def reserved_capacity(month: Month) -> Shape:
     """An on-demand capacity reservation of two machines at 4.60: for 4 h one is used and one is not."""
     arn, rate, lines = reservation_arn("odcr"), Decimal("4.60"), []
     for hour in range(4):
-        told: dict[str, Value] = {
+        told: Columns = {
             "capacity_reservation_capacity_reservation_arn": arn,
             "capacity_reservation_capacity_reservation_type": "default",  # assumption: the word for an ODCR
         }

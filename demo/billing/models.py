@@ -1,8 +1,9 @@
 """Bedrock in the bill: its four families, units, token classes, tiers, scopes, and what is no token (billing.md 5)."""
 
 from decimal import Decimal
+from typing import Any
 
-from demo.billing.line import TEAM, Line, Month, Value
+from demo.billing.line import TEAM, Columns, Line, Month
 from demo.billing.shape import Shape
 
 PER_UNIT = {"1K tokens": Decimal("0.001"), "1M tokens": Decimal(1)}
@@ -64,8 +65,8 @@ AGENTS = [
 ]
 
 
-def _bedrock(month: Month, product_code: str, usage_type: str, cost: Decimal, hour: int, **more: Value) -> Line:
-    said: dict[str, Value] = {
+def _bedrock(month: Month, product_code: str, usage_type: str, cost: Decimal, hour: int, **more: Any) -> Line:
+    said: Columns = {
         "line_item_operation": "InvokeModelInference",
         "product": {"region": "us-east-1"},
         "product_product_family": "Amazon Bedrock",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from demo.billing.commitments import Plan
-from demo.billing.line import TEAM, Line, Month, Value
+from demo.billing.line import TEAM, Columns, Line, Month
 from demo.billing.machines import instance, instance_id
 from demo.billing.shape import Shape
 
@@ -32,7 +32,7 @@ def split(month: Month, at_us: int, machine: str, has: Mapping[str, int], cost: 
             reserved = sum(each.uses.get(resource, 0) for each in pods)
             rate = unit * WEIGHTS[resource]
             own, unused = number * rate, (has[resource] - reserved) * rate * number / reserved
-            said: dict[str, Value] = {
+            said: Columns = {
                 "line_item_operation": "EKSPod-EC2",
                 "line_item_resource_id": f"arn:aws:eks:us-east-1:{TEAM.id}:pod/inference/serving/{pod.name}",
                 "line_item_usage_amount": Decimal(number),
@@ -86,7 +86,7 @@ def ecs(month: Month) -> Shape:
     """An m7i.xlarge on demand at 0.208: 4 vCPU and 16 GB weigh 5.2, so a unit is 0.04. One task on half of it."""
     has, task = {"vCPU": 4, "GB": 16}, Pod("gateway-1", {"vCPU": 2, "GB": 8})
     at_us = month.at(2, 5)
-    told: dict[str, Value] = {
+    told: Columns = {
         "line_item_operation": "ECSTask-EC2",
         "line_item_resource_id": f"arn:aws:ecs:us-east-1:{TEAM.id}:task/gateway/1",
         "line_item_product_code": "AmazonECS",

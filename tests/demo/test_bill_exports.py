@@ -1,88 +1,17 @@
 """One bill in every export of AWS: where its files lie, what its manifests say, and the same money in all."""
 
-import gzip
 import json
-import zipfile
-from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pyarrow.parquet as pq
 import pytest
 
 from demo.billing import every_shape, export, legacy_names
 from demo.billing.delivery import Delivery, Export, Format, Layout, layouts
 from demo.billing.discounts import Discounts
-from demo.clock import DAY, HOUR
-
-BILLS = every_shape.bills()
-NOVEMBER, DECEMBER = BILLS.november, BILLS.december
-TABLES = [bill.table(Discounts.COLUMNS) for bill in (NOVEMBER, DECEMBER)]
-LATER = DECEMBER.month.period.start_us + 9 * DAY
-EVERY = [(of, layout) for of in Format for layout in layouts(of)]
-
-
-def number(column: str) -> str:
-    return f"nullif({column}::VARCHAR, '')::DECIMAL(38, 18)"
-
-
-@dataclass(frozen=True)
-class Written:
-    """A delivery on disk."""
-
-    root: Path
-    export: Export
-    delivery: Delivery
-    manifest: dict[str, Any]
-    files: list[Path]
-
-    @property
-    def data(self) -> list[Path]:
-        """What the manifest lists."""
-        listed = self.manifest.get("dataFiles") or self.manifest["reportKeys"]
-        return [self.root / key.removeprefix(f"s3://{self.export.bucket}/") for key in listed]
-
-    def sql(self, question: str) -> list[tuple[Any, ...]]:
-        """Rows of a question to the view `file`, whose columns are text where the files are."""
-        paths = [str(self._plain(path)) for path in self.data]
-        with duckdb.connect() as connection:
-            connection.execute("SET TimeZone = 'UTC'")
-            if self.export.format.parquet:
-                connection.execute(f"CREATE VIEW file AS FROM read_parquet({paths})")
-            else:
-                connection.execute(
-                    f"CREATE VIEW file AS FROM read_csv({paths}, header = true, delim = ',', quote = '\"', "
-                    "escape = '\"', all_varchar = true, auto_detect = false, "
-                    f"columns = {dict.fromkeys(self.header, 'VARCHAR')})"
-                )
-            return connection.execute(question).fetchall()
-
-    @property
-    def header(self) -> list[str]:
-        if self.export.format.parquet:
-            return pq.read_schema(self.data[0]).names
-        path = self._plain(self.data[0])
-        text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        return [name.strip('"') for name in text.decode().splitlines()[0].split(",")]
-
-    def _plain(self, path: Path) -> Path:
-        """A file that DuckDB reads: a ZIP is unpacked beside."""
-        if path.suffix != ".zip":
-            return path
-        with zipfile.ZipFile(path) as archive:
-            (member,) = archive.namelist()
-            assert path.name == f"{member}.zip"
-            return Path(archive.extract(member, self.root / "unpacked"))
-
-
-def write(root: Path, of: Format, layout: Layout, number: int = 0, made_us: int = LATER, **more: Any) -> Written:
-    """Write November (0) or December (1)."""
-    wanted = Export("bill", NOVEMBER.month.payer.id, of, layout, **more)
-    delivery = Delivery((NOVEMBER, DECEMBER)[number].month.period, made_us)
-    files = export.write(root, TABLES[number], wanted, delivery, TABLES)
-    return Written(root, wanted, delivery, json.loads(files[-1].read_text()), files)
+from demo.clock import HOUR
+from tests.demo.bill_files import BILLS, EVERY, LATER, NOVEMBER, TABLES, Written, name_in, number, write
+from tests.demo.conftest import Company
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +42,6 @@ def test_the_money_is_the_same_in_every_export(
     sums = ", ".join(f"sum({number(name_in(of, name))})" for name in names)
     whole = name_in(of, "split_line_item_parent_resource_id")
     assert one.sql(f"SELECT {sums} FROM file WHERE coalesce({whole}, '') = ''") == [tuple(names.values())]
-
-
-def name_in(of: Format, column: str) -> str:
-    """A column of CUR 2.0 in a format, quoted."""
-    return f'"{legacy_names.slash_name(column) if of.legacy and not of.parquet else column}"'
 
 
 CUR = [(of, layout) for of, layout in EVERY if not of.table.startswith("focus")]
@@ -304,57 +228,19 @@ def test_names_of_the_legacy_cur(column: str, slash: str, athena: str) -> None:
     assert legacy_names.athena_name(slash) == athena
 
 
-FOCUS = [of for of in Format if of.table.startswith("focus")]
-
-
-@pytest.mark.parametrize("of", FOCUS)
-def test_in_focus_purchases_fund_use_and_each_commitment_adds_up(
-    written: dict[tuple[Format, Layout], Written], of: Format
-) -> None:
-    """An effective cost of nothing on purchases; used and unused of the no-upfront plan: 24 h of 10, less a tenth."""
-    one = written[of, Layout.CREATE_NEW]
-    assert one.sql(
-        f"SELECT sum({number('EffectiveCost')}) FROM file "
-        "WHERE ChargeCategory = 'Purchase' AND CommitmentDiscountId <> ''"
-    ) == [(0,)]
-    assert one.sql(
-        f"""
-        SELECT CommitmentDiscountStatus, sum({number("EffectiveCost")}), count(nullif(ConsumedQuantity::VARCHAR, ''))
-        FROM file
-        WHERE ChargeCategory = 'Usage' AND CommitmentDiscountId = (
-            SELECT CommitmentDiscountId FROM file WHERE ChargeDescription = '1 year No Upfront ComputeSavingsPlans'
-            AND BilledCost::DOUBLE = 9 LIMIT 1)
-        GROUP BY 1 ORDER BY 1
-        """
-    ) == [("Unused", Decimal("1.9") * 24 * Decimal("0.9"), 0), ("Used", Decimal("8.1") * 24 * Decimal("0.9"), 48)]
-
-
-@pytest.mark.parametrize("of", FOCUS)
-def test_focus_tells_december_although_its_block_was_paid_in_november(tmp_path: Path, of: Format) -> None:
-    truth = DECEMBER.truth(Discounts.COLUMNS)
-    one = write(tmp_path, of, Layout.CREATE_NEW, number=1)
-    assert one.sql(f"SELECT sum({number('BilledCost')}), sum({number('EffectiveCost')}) FROM file") == [
-        (truth.billed, truth.effective)
-    ]
-
-
-@pytest.mark.parametrize("of", FOCUS)
-def test_focus_uses_only_its_own_words(written: dict[tuple[Format, Layout], Written], of: Format) -> None:
-    words = {
-        "ChargeCategory": {"Usage", "Purchase", "Tax", "Credit", "Adjustment"},
-        "ChargeFrequency": {"One-Time", "Recurring", "Usage-Based"},
-        "CommitmentDiscountStatus": {"Used", "Unused"},
-        "CommitmentDiscountCategory": {"Spend", "Usage"},
-        "PricingCategory": {"Standard", "Committed", "Dynamic", "Other"},
-    }
-    one = written[of, Layout.CREATE_NEW]
-    for column, allowed in words.items():
-        found = {word for (word,) in one.sql(f"SELECT DISTINCT nullif({column}, '') FROM file")} - {None}
-        assert found <= allowed, column
-
-
-def test_focus_refuses_a_bill_whose_discounts_are_lines(tmp_path: Path) -> None:
-    wanted = Export("bill", "1", Format.FOCUS_1_2_CSV)
-    with pytest.raises(ValueError, match="discounts in the columns"):
-        export.write(tmp_path, NOVEMBER.table(Discounts.LINES), wanted, Delivery(NOVEMBER.month.period, LATER))
-    assert list(tmp_path.iterdir()) == []
+def test_the_demonstrations_own_bill_is_the_same_money_in_every_export(company: Company, tmp_path: Path) -> None:
+    """The demonstration writes CUR 2.0 Parquet; its lines can be written as any other export."""
+    ledger = pq.ParquetDataset(sorted((company.out / "cur").rglob("*.parquet"))).read()
+    (delivery,) = [one for one in company.truth["deliveries"] if one["edition"] == "first"]
+    wrong = []
+    for of, layout in EVERY:
+        if layout is not layouts(of)[0]:
+            continue
+        wanted = Export("bill", "100000000001", of, layout)
+        run = Delivery(NOVEMBER.month.period, LATER)
+        files = export.write(tmp_path / of.name, ledger, wanted, run)
+        one = Written(tmp_path / of.name, wanted, run, json.loads(files[-1].read_text()), files)
+        cost = "BilledCost" if of.table.startswith("focus") else name_in(of, "line_item_unblended_cost")
+        if one.sql(f"SELECT (sum({number(cost)}) * 1000000000)::BIGINT FROM file") != [(delivery["total_nano_usd"],)]:
+            wrong.append(of)
+    assert wrong == []
