@@ -69,7 +69,10 @@ def subscription(month: Month) -> Shape:
 
 def marketplace(month: Month) -> Shape:
     """A contract of 240 bought in the Marketplace, and use of 36 under another one."""
-    told: Columns = {"product": {"product_name": "Observability Pro"}, "line_item_legal_entity": "Observability Pro, Inc."}
+    told: Columns = {
+        "product": {"product_name": "Observability Pro"},
+        "line_item_legal_entity": "Observability Pro, Inc.",
+    }
     contract = month.line(
         "Fee", "6uqxm3xy9b5v8t0k2c1d4e7f", 240, month.at(11),
         entity="AWS Marketplace",
