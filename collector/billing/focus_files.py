@@ -23,7 +23,7 @@ REQUIRED = (
 REMEDY = "A bill is loaded whole or not at all; ask the provider about this file, or deliver it anew"
 DIALECT = (
     "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', strict_mode = true, "
-    "nullstr = ['', 'NULL', 'null'], filename = 'x_file_path'"
+    "hive_partitioning = false, nullstr = ['', 'NULL', 'null'], filename = 'x_file_path'"
 )
 
 
@@ -58,7 +58,9 @@ def _alike(
         with path.open("rb") as file:
             mark = file.read(4)
         if mark == b"PAR1":
-            rows = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+            rows = connection.execute(
+                "DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning = false)", [str(path)]
+            ).fetchall()
             kind, header = "parquet", tuple((str(row[0]), str(row[1])) for row in rows)
         elif mark:
             kind = "gzip" if mark[:2] == b"\x1f\x8b" else "none"
