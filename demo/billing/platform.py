@@ -22,6 +22,8 @@ ROWS = [
     ("AmazonVPC", "USE1-VpcEndpoint-Bytes", "VpcEndpoint", "GB", "10", "0.01", "vpce-0a1b2c", EDP),
     ("AmazonS3", "TimedStorage-ByteHrs", "StandardStorage", "GB-Mo", "1000", "0.023", "model-weights", EDP),
     ("AmazonS3", "Requests-Tier1", "PutObject", "Requests", "2000", "0.000005", "invocation-logs", EDP),
+    # one request: an amount that a double prints as 4e-07
+    ("AmazonS3", "Requests-Tier2", "GetObject", "Requests", "1", "0.0000004", "invocation-logs", EDP),
     ("AmazonEKS", "USE1-AmazonEKS-Hours:perCluster", "CreateOperation", "Hours", "1", "0.1", "inference", EDP),
     ("AmazonEC2", "LoadBalancerUsage", "LoadBalancing:Application", "Hrs", "1", "0.0225", "alb/gateway", EDP),
     ("AmazonCloudWatch", "USE1-DataProcessing-Bytes", "PutLogEvents", "GB", "4", "0.5", "log-group/vllm", EDP),
@@ -47,16 +49,17 @@ def infrastructure(month: Month) -> Shape:
             pricing_unit=unit,
             product={"region": "us-east-1"},
             product_product_family="Data Transfer" if "Out" in operation or "InterZone" in operation else "",
-            resource_tags={"user_app": "platform"} if number % 2 else {},
+            # what CSV has to quote, and a letter that ASCII lacks
+            line_item_line_item_description=f'${price} per {unit}, "{operation}", São Paulo excluded',
+            resource_tags={"user_app": "platform", "user_owner": 'Zoë "Z", platform'} if number % 2 else {},
         )
         for number, (product_code, usage_type, operation, unit, quantity, price, resource, discounts) in enumerate(ROWS)
     ]  # fmt: skip
     privately = 200 * Decimal("0.045") + 300 * Decimal("0.01") + 50 * Decimal("0.02")
     bundled = 40 * Decimal("0.09")
-    other = (
-        100 * Decimal("0.08") + Decimal("0.045") + Decimal("0.005") + 10 * Decimal("0.01")
-        + 1000 * Decimal("0.023") + 2000 * Decimal("0.000005") + Decimal("0.1") + Decimal("0.0225") + 4 * Decimal("0.5")
-    )  # fmt: skip
+    stored = 100 * Decimal("0.08") + 1000 * Decimal("0.023") + 2000 * Decimal("0.000005") + Decimal("0.0000004")
+    hourly = Decimal("0.045") + Decimal("0.005") + Decimal("0.1") + Decimal("0.0225")
+    other = stored + hourly + 10 * Decimal("0.01") + 4 * Decimal("0.5")
     cost = privately + bundled + other
     discount = privately * 3 / 10 + bundled / 2 + other / 10
     return Shape("infrastructure", tuple(lines), cost, cost, cost, discount)

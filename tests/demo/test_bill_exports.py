@@ -63,7 +63,7 @@ def test_every_line_says_the_same_in_every_form_of_the_cur(
         "split_line_item_unused_cost", "discount_total_discount",
     ]  # fmt: skip
     in_maps = {
-        "resource_tags": ("user_team", "aws_eks_cluster_name"),
+        "resource_tags": ("user_team", "user_owner", "aws_eks_cluster_name"),
         "cost_category": ("environment",),
         "product": ("product_name", "gpu"),
     }
