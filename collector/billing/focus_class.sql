@@ -110,14 +110,14 @@ classed AS (
             ELSE coalesce(focus_token_class(usage), focus_token_class(meter), focus_token_class(meter_name),
                           focus_token_class(description))
         END AS token_class,
-        CASE WHEN charge_category <> 'Usage' OR category = '' THEN NULL
+        CASE WHEN charge_category <> 'Usage' OR charge_family = 'commitment' OR category = '' THEN NULL
              WHEN regexp_matches(all_said, 'nat ?gateway') THEN 'network_nat'
              WHEN regexp_matches(all_said, 'regional data ?transfer|inter ?zone|availability zones?.* transfer|-regional-bytes') THEN 'network_cross_zone'
              WHEN regexp_matches(all_said, 'data ?transfer (from|to) |inter[ -]?region|-aws-(in|out)-bytes') THEN 'network_cross_region'
              WHEN regexp_matches(all_said, 'data ?transfer|internet|egress|bandwidth') THEN 'network_internet'
              WHEN category = 'networking' THEN 'network'
              WHEN category = 'storage' OR regexp_matches(all_said, '\bebs:|storage') THEN 'storage'
-             WHEN category = 'compute' AND regexp_matches(all_said || ' ' || coalesce(details, ''),
+             WHEN category IN ('compute', 'ai and machine learning') AND charge_family = 'other' AND regexp_matches(all_said || ' ' || coalesce(details, ''),
                  '\bgpu|\btpu|nvidia|trainium|inferentia|\b(p[2-6][a-z]*|g[4-7][a-z]*|trn[1-3][a-z]*|inf[12]|dl[12]q?)(\.|-[a-z0-9]+\.)[0-9a-z]*(xlarge|metal)|\bstandard_n[cdv]|\b(a2|a3|a4|g2|g4)-(high|mega|ultra|edge|standard)gpu')
                  THEN 'accelerator'
              WHEN category = 'compute' THEN 'compute'
@@ -153,9 +153,10 @@ SELECT way, provider_name, charge_category, charge_family, token_class,
     CASE WHEN token_class IS NULL THEN NULL
          WHEN regexp_matches(all_said, 'long[-_ ]?(ctx|context|co\b|input)|> ?200k') THEN 'long' ELSE 'base' END AS context_tier,
     -- how a machine was bought; what is no machine was not
-    CASE WHEN coalesce(cost_class, '') NOT IN ('accelerator', 'compute') OR regexp_matches(service, 'lambda|functions')
+    CASE WHEN coalesce(cost_class, '') NOT IN ('accelerator', 'compute') OR regexp_matches(service, 'lambda|functions|kubernetes')
               OR NOT regexp_full_match(lower(coalesce(ConsumedUnit, PricingUnit, '')), '(hour|hr|minute|min|second|sec|s)s?') THEN NULL
-         WHEN lower(CapacityReservationStatus) = 'unused' THEN 'unused_reservation'
+         WHEN contains(coalesce(usage, meter), 'capacityblock') THEN 'capacity_block'
+         WHEN lower(CapacityReservationStatus) = 'unused' OR regexp_matches(coalesce(usage, meter), '(^|-)(unused(box|ded)|reservation):') THEN 'unused_reservation'
          WHEN contains(lower(CommitmentDiscountType), 'savings plan') OR lower(CommitmentDiscountCategory) = 'spend'
              THEN 'savings_plan'
          WHEN has_commitment THEN 'reserved'
