@@ -80,9 +80,9 @@ def make_company(folder: Path, days: int, scale: float) -> datetime:
 
 @pytest.fixture(scope="session")
 def company(tmp_path_factory) -> Site:
-    """Four days of a small company; its files are never written to after this, only copied."""
+    """Two days of a small company; its files are never written to after this, only copied."""
     folder = tmp_path_factory.mktemp("company") / "acme"
-    return Site(folder, make_company(folder, days=4, scale=0.03))
+    return Site(folder, make_company(folder, days=2, scale=0.05))
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ calls = st.lists(st.tuples(st.sampled_from(["search-1", "support-1", "x"]), st.i
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(bill=lines, log=calls)
 def test_the_identities_hold_for_any_bill_and_any_log(tmp_path_factory, bill, log):
     world = World(tmp_path_factory.mktemp("world"), WarehouseSettings.model_validate({"owners": OWNERS}))

@@ -162,7 +162,7 @@ def world_in(folder: str) -> World:
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(calls, lines)
 def test_kinds_and_owners_and_the_bill_are_one_sum(some_calls, some_lines):
     with tempfile.TemporaryDirectory() as folder:
@@ -172,7 +172,7 @@ def test_kinds_and_owners_and_the_bill_are_one_sum(some_calls, some_lines):
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(calls, lines, st.data())
 def test_late_evidence_in_any_order_publishes_the_same_bytes(some_calls, some_lines, data):
     with tempfile.TemporaryDirectory() as folder:
