@@ -62,7 +62,7 @@ named AS (
 said AS (
     SELECT named.*,
         -- A cloud that hosts a service and bills it is the provider, whoever made the model.
-        CASE WHEN host = issuer AND host IN ('aws', 'azure', 'gcp', 'oci') THEN host
+        CASE WHEN host = issuer AND host IN ('aws', 'azure', 'gcp', 'oracle_cloud') THEN host
              ELSE coalesce(own, host, issuer, 'unknown') END AS provider_name,
         CASE lower(trim(ChargeCategory)) WHEN 'usage' THEN 'Usage' WHEN 'purchase' THEN 'Purchase' WHEN 'tax' THEN 'Tax'
             WHEN 'credit' THEN 'Credit' WHEN 'adjustment' THEN 'Adjustment' ELSE ChargeCategory END AS charge_category,

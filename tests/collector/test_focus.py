@@ -309,7 +309,7 @@ PROVIDERS: list[tuple[dict[str, str], str]] = [
     ({"ProviderName": "Amazon Web Services, Inc."}, "aws"),
     ({"ProviderName": "Microsoft"}, "azure"),
     ({"ProviderName": "Google Cloud"}, "gcp"),
-    ({"ProviderName": "Oracle"}, "oci"),
+    ({"ProviderName": "Oracle"}, "oracle_cloud"),
     ({"ProviderName": "OpenAI, LLC"}, "openai"),
     ({"ProviderName": "Acme Co"}, "acme_co"),
     # 1.3: who serves, who hosts, who bills; the names before it are gone

@@ -222,7 +222,7 @@ def test_tokens_that_are_bought_ahead_are_a_commitment_and_priced_in_tokens_besi
 def test_three_providers_in_one_file_keep_their_names_accounts_and_tags(desk: Desk) -> None:
     desk.stage_files([sample("focus_1_0_finops/focus_sample.csv")])
     assert desk.rows("provider_name, count(*), count(DISTINCT billing_account_id)", "GROUP BY ALL ORDER BY ALL") == [
-        ("aws", 942, 1), ("azure", 51, 1), ("oci", 7, 1),
+        ("aws", 942, 1), ("azure", 51, 1), ("oracle_cloud", 7, 1),
     ]  # fmt: skip
     tags = desk.rows("count(tags), count(*) FILTER (tags['business_unit'] IS NOT NULL)")
     with_tags = [
