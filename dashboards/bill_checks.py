@@ -88,6 +88,32 @@ def bridge(snapshot: Snapshot, period: str, currency: str, billed: Decimal, effe
         st.caption("The terms add up exactly." if not rest else f"{words.exact(rest)} is in no term.")
 
 
+@cached
+def _reporting(snapshot: Snapshot) -> list[Row]:
+    return rows(
+        snapshot.sql(
+            "SELECT * FROM bill_reporting WHERE currency <> reporting_currency ORDER BY billing_period DESC, currency"
+        )
+    )
+
+
+def other_currencies(snapshot: Snapshot) -> None:
+    """Bills in another currency, beside themselves in the reporting currency."""
+    for row in _reporting(snapshot):
+        own, there = row["currency"], row["reporting_currency"]
+        said = f"{words.month(row['billing_period'])}: {words.money(row['effective'], own)} effective"
+        if row["effective_reporting"] is None:
+            said += f"; no exchange rate to {there} is known (exchange_rates)"
+        else:
+            rates = f"{row['lowest_rate'].normalize():f}"
+            if row["highest_rate"] != row["lowest_rate"]:
+                rates += f" to {row['highest_rate'].normalize():f}"
+            said += f" = {words.money(row['effective_reporting'], there)} at {rates} by the rate of each day"
+            if row["days_without_rate"]:
+                said += f", {row['days_without_rate']} of {row['days']} days without a rate left out"
+        st.caption(words.plain(said))
+
+
 def _exact(value: object) -> str:
     number = Decimal(str(value))
     return f"{number:,.9f}".rstrip("0").rstrip(".") if number else "0"

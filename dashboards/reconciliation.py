@@ -27,7 +27,7 @@ def render(snapshot: Snapshot, view: View) -> None:
     ):
         return
     identities = bill_queries.identities(snapshot)
-    _identities(identities)
+    _identities(snapshot, identities)
     if identities:
         _period(snapshot, identities)
     _matches(snapshot, view)
@@ -37,7 +37,7 @@ def render(snapshot: Snapshot, view: View) -> None:
     _sources(snapshot)
 
 
-def _identities(identities: list[Row]) -> None:
+def _identities(snapshot: Snapshot, identities: list[Row]) -> None:
     parts.section(
         "The books balance",
         "Per billing period and cost basis, to the last decimal: bill = sum over kinds + rounding = "
@@ -86,6 +86,7 @@ def _identities(identities: list[Row]) -> None:
         empty="No bill.",
         key="identities",
     )
+    bill_checks.other_currencies(snapshot)
 
 
 def _period(snapshot: Snapshot, identities: list[Row]) -> None:

@@ -150,7 +150,25 @@ def _rest(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:
         found.append(
             f"{count(row['rows'])} row(s) of `{row['source']}` were refused: run `inferledger doctor` for the reasons."
         )
+    found += _other_currencies(snapshot)
     failed = facts["totals"]["error_ratio"]
     if failed is not None and Decimal(failed) > Decimal("0.05"):
         found.append(f"{percent(failed)} of all attempts failed.")
+    return found
+
+
+def _other_currencies(snapshot: Snapshot) -> list[str]:
+    """Bills in other currencies are in no sum here; what they are in this one is told beside."""
+    found = []
+    for row in snapshot.sql(
+        "SELECT * FROM bill_reporting WHERE currency <> reporting_currency ORDER BY billing_period, currency"
+    ).to_pylist():
+        said = f"The bill of {row['billing_period']} also holds {money(row['effective'], row['currency'])}"
+        if row["effective_reporting"] is None:
+            said += ", without an exchange rate (exchange_rates)"
+        else:
+            said += f", {money(row['effective_reporting'], row['reporting_currency'])} by the rate of each day"
+            if row["days_without_rate"]:
+                said += f"; {row['days_without_rate']} of {row['days']} days have none and are left out"
+        found.append(f"{said}. Currencies are never added up.")
     return found

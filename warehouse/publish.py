@@ -25,7 +25,7 @@ from warehouse.settings import WarehouseSettings
 FORMAT = 3
 KEEP_UNNAMED_SECONDS = 24 * 3600
 DETAIL = ("event", "bill_bucket", "fleet_line", "fleet_pod", "fleet_match", "fleet_class")
-SMALL = ("owner", "balance", "bill_bridge", "control")
+SMALL = ("owner", "balance", "bill_bridge", "bill_reporting", "control")
 Json = dict[str, Any]
 Progress = Callable[[str], None]
 

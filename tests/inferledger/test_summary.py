@@ -69,6 +69,24 @@ def test_other_currencies_are_listed_and_never_added(world, published, cli):
     assert "7.00 EUR in EUR" in cli("summary").output
 
 
+def test_another_currency_is_told_in_the_reporting_currency_by_dated_rates(world, published, cli):
+    world.line("2026-10-01 10:00", "5")
+    world.line("2026-10-01 10:00", "10", billing_currency="EUR")
+    world.line("2026-10-02 10:00", "10", billing_currency="CNY")
+    with world.connected() as connection:
+        connection.execute("INSERT INTO fx_rate VALUES ('x', '2026-09-30', 'EUR', 'USD', 1.1)")
+    published()
+    notes = cli.json("summary")["notes"]
+    assert (
+        "The bill of 2026-10 also holds 10.00 EUR, $11.00 by the rate of each day. Currencies are never added up."
+        in notes
+    )
+    assert (
+        "The bill of 2026-10 also holds 10.00 CNY, without an exchange rate (exchange_rates). "
+        "Currencies are never added up." in notes
+    )
+
+
 def test_a_range_of_days_is_what_the_ledger_posted_to_them(filled, cli):
     facts = cli.json("summary", "--from", "2026-10-01", "--to", "2026-10-01")
     assert facts["period"] == {"first_day": "2026-10-01", "last_day": "2026-10-01", "whole_ledger": False}

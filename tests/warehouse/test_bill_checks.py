@@ -131,6 +131,43 @@ def test_the_bridge_from_billed_to_effective_names_what_was_paid_ahead_and_what_
     assert billed + sum(found.values()) == effective
 
 
+def in_reporting_currency(world):
+    found = world.snapshot().sql(
+        "SELECT currency, billed, billed_reporting, days_without_rate FROM bill_reporting ORDER BY ALL"
+    )
+    return [tuple(row.values()) for row in found.to_pylist()]
+
+
+def rate(world, day, value, currency="EUR"):
+    with world.connected() as connection:
+        connection.execute("INSERT INTO fx_rate VALUES ('x', ?, ?, 'USD', ?)", [day, currency, value])
+
+
+def test_another_currency_is_told_beside_itself_in_the_reporting_currency_by_the_rate_of_the_day(world):
+    world.line("2026-10-07 10:00", "100", billing_currency="EUR")
+    world.line("2026-10-09 10:00", "10", billing_currency="EUR")
+    world.line(AT, "7")
+    rate(world, "2026-10-01", "1.10")
+    rate(world, "2026-10-08", "1.25")
+    rate(world, "2026-10-10", "9")
+    assert in_reporting_currency(world) == [
+        ("EUR", 110, Decimal("122.5"), 0),
+        ("USD", 7, 7, 0),
+    ]
+
+
+def test_days_without_a_rate_are_counted_and_not_converted(world):
+    world.line("2026-10-07 10:00", "100", billing_currency="EUR")
+    world.line("2026-10-09 10:00", "10", billing_currency="EUR")
+    rate(world, "2026-10-08", "2")
+    assert in_reporting_currency(world) == [("EUR", 110, 20, 1)]
+
+
+def test_a_currency_without_any_rate_has_no_amount_in_another(world):
+    world.line(AT, "10", billing_currency="CNY")
+    assert in_reporting_currency(world) == [("CNY", 10, None, 1)]
+
+
 def test_a_bill_without_commitments_has_no_bridge(world):
     world.line(AT, "5")
     assert bridge(world) == {}

@@ -27,6 +27,7 @@ WHOLE = (
     "bill_day",
     "balance",
     "bill_bridge",
+    "bill_reporting",
     "match_day",
     "control",
     "bill_bucket",
