@@ -142,9 +142,9 @@ class Focus:
             connection.execute(sql["charge"])
             check = _checked(connection, sql, columns, files, where)
             connection.execute(_line(connection, sql, check["filled"]))
-        connection.execute(classes["class"].replace("{{way}}", _bare(sql["way"])))
-        connection.execute(sql["staged"])
-        staging = _staging(connection, sql, columns, check, where)
+            connection.execute(classes["class"].replace("{{way}}", _bare(sql["way"])))
+            connection.execute(sql["staged"])
+            staging = _staging(connection, sql, columns, check, where)
         for view in ("focus_charge", "focus_file"):
             connection.execute(f"DROP VIEW {view}")
         for table in ("focus_line", "focus_class", "focus_shape", *TABLES):

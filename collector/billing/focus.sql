@@ -52,9 +52,8 @@ CREATE OR REPLACE TEMP MACRO focus_tags(written) AS
         CASE WHEN NOT json_valid(told) THEN NULL
              WHEN told[1] = '[' THEN list_transform(from_json(told, '[{"key":"VARCHAR","value":"VARCHAR"}]'),
                  lambda pair: struct_pack(k := regexp_replace(lower(pair.key), '[^a-z0-9]+', '_', 'g'), v := pair.value))
-             ELSE list_transform(json_keys(told), lambda name: struct_pack(
-                 k := regexp_replace(lower(name), '[^a-z0-9]+', '_', 'g'),
-                 v := json_extract_string(told, '$."' || name || '"'))) END)[1];
+             ELSE list_transform(list_zip(json_keys(told), json_extract_string(told, '$.*')), lambda pair: struct_pack(
+                 k := regexp_replace(lower(pair[1]), '[^a-z0-9]+', '_', 'g'), v := pair[2])) END)[1];
 
 -- :charge
 -- grain: one line of the files with what it says in numbers and instants, each worked out once
@@ -157,17 +156,17 @@ SELECT
     availability_zone, resource_id, sku_id, pricing_unit, consumed_quantity, commitment_discount_id,
     commitment_discount_status, billed_cost, effective_cost, list_cost, contracted_cost,
     CASE WHEN len(tag_list) > 0
-         THEN map_from_entries(list_filter(tag_list, lambda tag, place: tag.v IS NOT NULL
+         THEN map_from_entries(list_filter(tag_list, lambda tag, place: tag.k IS NOT NULL AND tag.v IS NOT NULL
              AND list_position(list_transform(tag_list, lambda other: other.k), tag.k) = place)) END AS tags,
     x_principal, CASE WHEN contains(resource_id, 'inference-profile/') THEN resource_id END AS x_inference_profile,
     charge_family AS x_charge_family, model AS x_model, token_class AS x_token_class,
     CASE WHEN token_class IS NULL THEN NULL
          WHEN tokens_per_consumed IS NOT NULL
-         THEN TRY_CAST(round(CAST(consumed_quantity AS DECIMAL(29, 11)) * CAST(tokens_per_consumed AS DECIMAL(7, 0))) AS BIGINT)
+         THEN TRY_CAST(round(TRY_CAST(consumed_quantity AS DECIMAL(29, 11)) * CAST(tokens_per_consumed AS DECIMAL(7, 0))) AS BIGINT)
          -- Some exports write the quantity once more divided by the unit: the list price tells which it is.
          WHEN list_cost IS NULL OR list_unit_price IS NULL OR abs(CAST(pricing_quantity AS DOUBLE) * list_unit_price
                   - CAST(list_cost AS DOUBLE)) <= 0.01 * abs(CAST(list_cost AS DOUBLE))
-         THEN TRY_CAST(round(CAST(pricing_quantity AS DECIMAL(29, 11)) * CAST(tokens_per_priced AS DECIMAL(7, 0))) AS BIGINT)
+         THEN TRY_CAST(round(TRY_CAST(pricing_quantity AS DECIMAL(29, 11)) * CAST(tokens_per_priced AS DECIMAL(7, 0))) AS BIGINT)
          END AS x_tokens,
     service_tier AS x_service_tier, scope AS x_scope, context_tier AS x_context_tier, x_other,
     purchase_option AS x_purchase_option, cost_class AS x_cost_class

@@ -180,6 +180,11 @@ def test_a_row_that_does_not_fit_the_header_refuses_the_file_with_its_line(desk:
     assert "secret" not in str(refusal.value)
 
 
+def test_a_number_too_large_for_money_refuses_the_file(desk: Desk) -> None:
+    with pytest.raises(CollectError, match="a number too large"):
+        desk.stage(charge(BilledCost="123456789012345678901"))
+
+
 @pytest.mark.parametrize("content", [b"\xff\xfeB\x00i\x00", b"PAR1 and no more", b"\x1f\x8bno gzip"])
 def test_a_damaged_file_is_refused(desk: Desk, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "bad").write_bytes(content)
@@ -285,9 +290,10 @@ def test_parquet_of_any_types_in_lower_case_is_the_same_bill(desk: Desk, tmp_pat
     [
         ('{"user:Team": "a", "cost-centre": "7"}', {"user_team": "a", "cost_centre": "7"}),
         ('"env":"prod","org":"x"', {"env": "prod", "org": "x"}),  # Microsoft, without the braces
-        ('[{"key": "Team", "value": "a"}]', {"team": "a"}),  # Google's labels
+        ('[{"key": "Team", "value": "a"}, {"value": "b"}, 7]', {"team": "a"}),  # Google's labels
         ('{"Team": "a", "team": "b"}', {"team": "a"}),
         ('{"a": null, "b": 1, "c": true}', {"b": "1", "c": "true"}),
+        ('{"a\\"$.b": "x", "n": {"m": 1}}', {"a_b": "x", "n": '{"m":1}'}),
         ("{}", None),
         ("", None),
     ],
