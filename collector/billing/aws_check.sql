@@ -1,12 +1,12 @@
 -- What a delivery of AWS says twice: both sides, as they were read. Into `staged_check` and `staged_split`.
 -- inputs: view `export_line` (the delivery in CUR 2.0 names, numbers as text, absent columns NULL), table `staged_line`;
--- session variables billing_period, is_net
+-- session variable is_net; each billing period of the files is told apart
 -- sources: reference/billing.md 4.2 (true-up), 4.4 (discounts), 4.6 (split costs), 10 (checks)
 
 -- :split
 -- grain: one split-cost line; it repeats a part of its parent's cost and is never added to it
 CREATE OR REPLACE TEMP TABLE staged_split AS
-SELECT getvariable('billing_period') AS billing_period, line_item_currency_code AS currency,
+SELECT strftime(bill_billing_period_start_date, '%Y-%m') AS billing_period, line_item_currency_code AS currency,
     CAST(line_item_usage_start_date AS TIMESTAMP) AS charge_period_start,
     CAST(line_item_usage_end_date AS TIMESTAMP) AS charge_period_end,
     coalesce(nullif(split_line_item_parent_resource_id, ''), '-') AS parent_resource_id,
@@ -34,12 +34,12 @@ CREATE OR REPLACE TEMP MACRO tag(said, name) AS
 -- grain: one check of the delivery and what of it
 CREATE OR REPLACE TEMP TABLE staged_check AS
 WITH line AS (
-    SELECT billing_currency AS currency, x_line_item_type AS item_type, charge_period_start, commitment_discount_id,
+    SELECT strftime(billing_period_start, '%Y-%m') AS period, billing_currency AS currency, x_line_item_type AS item_type, charge_period_start, commitment_discount_id,
         x_service_code, charge_description, resource_id, x_usage_type, invoice_id, billed_cost, effective_cost, list_cost
     FROM staged_line
 ),
 amortised AS (
-    SELECT line_item_currency_code AS currency,
+    SELECT strftime(bill_billing_period_start_date, '%Y-%m') AS period, line_item_currency_code AS currency,
         sum(coalesce(CASE WHEN getvariable('is_net')
                           THEN money(savings_plan_net_amortized_upfront_commitment_for_billing_period) END,
                      money(savings_plan_amortized_upfront_commitment_for_billing_period), 0))
@@ -51,25 +51,26 @@ amortised AS (
     FROM export_line GROUP BY ALL
 ),
 covered AS (
-    SELECT currency, commitment_discount_id, abs(sum(billed_cost)) AS difference
+    SELECT period, currency, commitment_discount_id, abs(sum(billed_cost)) AS difference
     FROM line WHERE item_type IN ('SavingsPlanCoveredUsage', 'SavingsPlanNegation')
-    GROUP BY currency, commitment_discount_id, charge_period_start
+    GROUP BY period, currency, commitment_discount_id, charge_period_start
 ),
 trued_up AS (
-    SELECT l.currency, sum(l.effective_cost) AS effective,
+    SELECT l.period, l.currency, sum(l.effective_cost) AS effective,
         sum(l.billed_cost)
             - coalesce(sum(l.billed_cost) FILTER (l.effective_cost = 0 AND (l.item_type IN ('SavingsPlanUpfrontFee')
                 OR (l.item_type = 'Fee' AND l.commitment_discount_id IS NOT NULL)
                 OR (l.item_type = 'Refund' AND l.x_service_code = 'ComputeSavingsPlans'))), 0)
             + coalesce(any_value(a.savings_plans), 0) + coalesce(any_value(a.reservations), 0) AS billed
-    FROM line AS l LEFT JOIN amortised AS a USING (currency)
-    GROUP BY l.currency
+    FROM line AS l LEFT JOIN amortised AS a USING (period, currency)
+    GROUP BY l.period, l.currency
     -- a reservation's monthly fee stands against the usage of a whole month
     HAVING count(*) = count(l.invoice_id) OR count(*) FILTER (l.item_type = 'RIFee') = 0
 ),
 stated AS (
     -- discounts as lines and as net columns: each way tells the same total
-    SELECT line_item_currency_code AS currency, sum(money(line_item_unblended_cost)) AS in_lines,
+    SELECT strftime(bill_billing_period_start_date, '%Y-%m') AS period, line_item_currency_code AS currency,
+        sum(money(line_item_unblended_cost)) AS in_lines,
         sum(CASE WHEN line_item_line_item_type LIKE '%Discount' THEN 0
                  ELSE coalesce(money(line_item_net_unblended_cost), money(line_item_unblended_cost)) END) AS in_columns
     FROM export_line GROUP BY ALL
@@ -77,30 +78,31 @@ stated AS (
        AND bool_or(money(line_item_net_unblended_cost) <> 0)
 ),
 parent AS (
-    SELECT s.currency, s.charge_period_start, s.parent_resource_id,
+    SELECT s.billing_period AS period, s.currency, s.charge_period_start, s.parent_resource_id,
         sum(coalesce(s.split_cost, 0) + coalesce(s.unused_cost, 0)) AS split,
         (SELECT sum(l.effective_cost) FROM line AS l
          WHERE l.resource_id = s.parent_resource_id AND l.charge_period_start = s.charge_period_start
-           AND l.currency = s.currency AND regexp_matches(l.x_usage_type, '(Box|Spot|Dedicated|Host)Usage')) AS cost
+           AND l.period = s.billing_period AND l.currency = s.currency
+           AND regexp_matches(l.x_usage_type, '(Box|Spot|Dedicated|Host)Usage')) AS cost
     FROM staged_split AS s GROUP BY ALL
 ),
 told AS (
-    SELECT 'savings plans: covered + negated = 0' AS check_name, coalesce(commitment_discount_id, '-') AS subject, currency,
-        sum(difference) AS lhs, 0 AS rhs, 0.01 AS tolerance
+    SELECT period, 'savings plans: covered + negated = 0' AS check_name,
+        coalesce(commitment_discount_id, '-') AS subject, currency, sum(difference) AS lhs, 0 AS rhs, 0.01 AS tolerance
     FROM covered GROUP BY ALL
     UNION ALL
-    SELECT 'effective = billed - fees paid ahead + their part of the month', 'all commitments', currency, effective, billed,
-        0.01
+    SELECT period, 'effective = billed - fees paid ahead + their part of the month', 'all commitments', currency,
+        effective, billed, 0.01
     FROM trued_up
     UNION ALL
-    SELECT 'split costs = cost of the instance', count(*) || ' instance-hours', currency,
+    SELECT period, 'split costs = cost of the instance', count(*) || ' instance-hours', currency,
         count(*) FILTER (cost IS NULL OR abs(split - cost) > 0.01), 0, 0
     FROM parent GROUP BY ALL
     UNION ALL
-    SELECT 'discounts in columns = discounts in lines', 'all lines', currency, in_columns, in_lines,
+    SELECT period, 'discounts in columns = discounts in lines', 'all lines', currency, in_columns, in_lines,
         greatest(0.01, abs(in_lines) / 1000000)
     FROM stated
 )
-SELECT getvariable('billing_period') AS billing_period, check_name, subject, currency, CAST(lhs AS DECIMAL(38, 18)) AS lhs,
+SELECT period AS billing_period, check_name, subject, currency, CAST(lhs AS DECIMAL(38, 18)) AS lhs,
     CAST(rhs AS DECIMAL(38, 18)) AS rhs, CAST(tolerance AS DECIMAL(38, 18)) AS tolerance
 FROM told;
