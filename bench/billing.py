@@ -161,7 +161,7 @@ def load(export: Path, data: Path, memory: str) -> dict[str, Any]:
         metadata.create_all(engine)
         engine.dispose()
     settings = CollectorSettings.model_validate(
-        {"sources": [{"name": "bill", "kind": "cur2", "location": str(export)}]}
+        {"sources": [{"name": "bill", "kind": "bill", "location": str(export)}]}
     )
     steps: list[Step] = []
     connect = duckdb.connect

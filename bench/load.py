@@ -72,7 +72,7 @@ def load(files: Path, data: Path) -> dict[str, float]:
         {
             "sources": [
                 {"name": "gateway", "kind": "litellm", "location": str(files / "gateway"), "claims": claims},
-                {"name": "bill", "kind": "cur2", "location": str(files / "cur")},
+                {"name": "bill", "kind": "bill", "location": str(files / "cur")},
             ]
         }
     )

@@ -69,6 +69,12 @@ def deliver(
     return newest
 
 
+def periods_of(connection: duckdb.DuckDBPyConnection, export_name: str) -> list[str]:
+    """Billing periods of the staged lines, and those that an earlier delivery told and this one may not."""
+    _set(connection, {"export_name": export_name})
+    return [row[0] for row in connection.execute(queries("billing/bill.sql")["periods"]).fetchall()]
+
+
 def compared_with(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Accounts of the delivery at hand that another export is the record of, each with that export's name."""
     return [row[0] for row in connection.execute(queries("billing/bill.sql")["compared"]).fetchall()]

@@ -220,13 +220,31 @@ FROM (
 WHERE version.export_name = getvariable('export_name') AND version.billing_period = getvariable('billing_period')
   AND version.identity = ranked.identity AND version.delivery <> ranked.delivery;
 
+-- :periods
+-- grain: one billing period
+SELECT DISTINCT strftime(billing_period_start, '%Y-%m') AS period FROM staged_line
+UNION
+SELECT billing_period FROM bill_export WHERE export_name = getvariable('export_name')
+ORDER BY period;
+
 -- :outcome
--- grain: one row for the load
-SELECT count(*) AS lines, min(charge_period_start) AS first_at, max(charge_period_end) AS last_at,
-    CAST(coalesce(sum(billed_cost), 0) AS VARCHAR) AS billed_cost,
-    CAST(coalesce(sum(effective_cost), 0) AS VARCHAR) AS effective_cost,
-    CAST(coalesce(sum(list_cost), 0) AS VARCHAR) AS list_cost,
-    CAST(coalesce(sum(x_tokens), 0) AS VARCHAR) AS x_tokens,
-    CAST(count(*) FILTER (WHERE x_token_class IS NOT NULL AND x_tokens IS NULL) AS VARCHAR) AS lines_of_unknown_unit
+-- grain: one row for a billing period of the load
+SELECT count(*) AS lines,
+    count(*) FILTER (WHERE x_token_class IS NOT NULL AND x_tokens IS NULL) AS unknown_units
 FROM staged_line
 WHERE strftime(billing_period_start, '%Y-%m') = getvariable('billing_period');
+
+-- :totals
+-- grain: one currency and cost column of the load; currencies are never added up
+WITH total AS (
+    SELECT billing_currency AS currency, sum(billed_cost) AS billed, sum(effective_cost) AS effective, sum(list_cost) AS listed,
+        sum(contracted_cost) AS contracted
+    FROM staged_line GROUP BY billing_currency
+)
+SELECT name, currency, CAST(CASE name WHEN 'billed_cost' THEN billed WHEN 'effective_cost' THEN effective
+    WHEN 'list_cost' THEN listed ELSE contracted END AS VARCHAR) AS amount
+FROM total CROSS JOIN (VALUES ('billed_cost', 1), ('effective_cost', 2), ('list_cost', 3), ('contracted_cost', 4)) AS n(name, nth)
+ORDER BY currency, nth;
+
+-- :span
+SELECT min(charge_period_start), max(charge_period_end) FROM staged_line;

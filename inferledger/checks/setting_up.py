@@ -26,7 +26,7 @@ def config(configuration: Configuration) -> Checks:
             "bill",
             "warn",
             "no bill is configured, so every cost is an estimate",
-            "add the cloud bill's export under `sources`, kind cur2",
+            "add the cloud bill's export under `sources`, kind bill",
         )
     if "usage" not in families:
         yield Check(

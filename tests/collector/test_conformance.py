@@ -93,7 +93,7 @@ def generic(kind: str) -> Format:
 def cur2() -> Format:
     return Format(
         "cur2",
-        lambda folder: {"name": "s", "kind": "cur2", "location": str(folder)},
+        lambda folder: {"name": "s", "kind": "bill", "location": str(folder)},
         lambda folder, n, rows: Export(folder).deliver(rows, f"202611{n + 2:02d}T000000Z") and None,
         lambda n: bedrock(float(n), n % 24),
         lambda n: bedrock(float(n), n % 24, line_item_unblended_cost=None),

@@ -17,7 +17,7 @@ from tests.collector.writing import Export, bedrock, line, monthly
 
 
 def bill(folder: Path, **more: Any) -> dict[str, Any]:
-    return {"name": "bill", "kind": "cur2", "location": str(folder), **more}
+    return {"name": "bill", "kind": "bill", "location": str(folder), **more}
 
 
 @pytest.fixture

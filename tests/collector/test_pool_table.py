@@ -97,7 +97,7 @@ def test_hours_of_bill_lines_of_changed_resources_are_touched(house: House, tmp_
         for hour, resource in ((3, INSTANCE), (5, INSTANCE), (5, "i-other"), (7, "i-other"))
     ]
     Export(tmp_path / "cur").deliver(lines)
-    bill = {"name": "bill", "kind": "cur2", "location": str(tmp_path / "cur")}
+    bill = {"name": "bill", "kind": "bill", "location": str(tmp_path / "cur")}
     path = tmp_path / "pools.csv"
     house.collect(bill, table(path, row("i-other")))
     forget(house)

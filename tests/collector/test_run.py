@@ -28,7 +28,7 @@ def gateway(folder: Path, name: str = "gateway") -> dict[str, Any]:
 
 def test_a_source_that_fails_is_reported_and_the_others_are_loaded(house: House, tmp_path: Path) -> None:
     lines(tmp_path / "log" / "a.jsonl", [payload(1)])
-    bad = {"name": "bill", "kind": "cur2", "location": str(tmp_path / "nowhere")}
+    bad = {"name": "bill", "kind": "bill", "location": str(tmp_path / "nowhere")}
     report = house.collect(bad, gateway(tmp_path / "log"))
     assert not report.ok
     assert [(finding.source, finding.what) for finding in report.findings] == [("bill", "no such file or folder")]
@@ -63,11 +63,11 @@ def test_locations_are_relative_to_the_configuration(house: House, tmp_path: Pat
     ("sources", "says"),
     [
         ([{"name": "a", "kind": "litelm", "location": "x"}], "litelm"),
-        ([{"name": "a", "kind": "cur2"}], "location"),
-        ([{"name": "a b", "kind": "cur2", "location": "x"}], "name"),
-        ([{"name": "a", "kind": "cur2", "location": "x"}, {"name": "a", "kind": "litellm", "location": "y"}],
+        ([{"name": "a", "kind": "bill"}], "location"),
+        ([{"name": "a b", "kind": "bill", "location": "x"}], "name"),
+        ([{"name": "a", "kind": "bill", "location": "x"}, {"name": "a", "kind": "litellm", "location": "y"}],
          "two sources are called a"),
-        ([{"name": "a", "kind": "cur2", "location": "x", "acount": "1"}], "Extra inputs are not permitted"),
+        ([{"name": "a", "kind": "bill", "location": "x", "acount": "1"}], "Extra inputs are not permitted"),
     ],
 )  # fmt: skip
 def test_a_typo_in_a_source_is_found_when_the_configuration_is_read(sources: list[dict[str, str]], says: str) -> None:
@@ -112,7 +112,7 @@ def evidence_in(folder: Path) -> dict[str, Any]:
         for n in range(40):
             lines(folder / "log" / f"2026-11-{day:02d}" / f"{n}.json", [payload(day * 1000 + 500 + n)])
     settings = {
-        "sources": [{"name": "bill", "kind": "cur2", "location": str(folder / "cur2")}, gateway(folder / "log")],
+        "sources": [{"name": "bill", "kind": "bill", "location": str(folder / "cur2")}, gateway(folder / "log")],
         "prices": {"catalogue": "none", "contract": [{"provider": "aws.bedrock", "model": "nova-pro", "input": 1}]},
     }
     (folder / "settings.json").write_text(json.dumps(settings))

@@ -56,7 +56,7 @@ def test_a_bill_in_a_bucket(s3: str, tmp_path: Path, house: House) -> None:
     export = Export(tmp_path / "cur2")
     export.deliver([bedrock(1.0), bedrock(2.0, 3)], files=2)
     upload(bucket(s3, "billing"), export.root, "exports/cur2/", "billing")
-    source = {"name": "bill", "kind": "cur2", "location": "s3://billing/exports/cur2", "endpoint_url": s3}
+    source = {"name": "bill", "kind": "bill", "location": "s3://billing/exports/cur2", "endpoint_url": s3}
     assert house.collect(source).ok
     assert house.row("SELECT count(*), sum(billed_cost) FROM billing_line") == (2, 3)
     assert house.collect(source).loaded == ()

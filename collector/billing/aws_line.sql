@@ -1,5 +1,6 @@
--- AWS Cost and Usage Report 2.0 (Data Exports, Parquet) to FOCUS-named billing lines.
--- grain: one line item; input: `export_line`, the delivery's files by name, absent columns NULL, numbers as text
+-- AWS's own bills, of either generation, to FOCUS-named billing lines.
+-- grain: one line item; input: view `export_line` (aws_files.py): the files in CUR 2.0 names, absent columns NULL, numbers
+-- as text; session variables billing_period (NULL: each line is of its own), is_net
 -- invariant: every line that is not split-cost data becomes one line; money is cast once, by money()
 -- sources: reference/billing.md 3.1 (columns), 3.3 (FOCUS), 4.1-4.6 (amortisation, net, discounts, split), 5.1-5.3 (Bedrock)
 
@@ -29,20 +30,14 @@ split_line_item_net_unused_cost VARCHAR, split_line_item_parent_resource_id VARC
 split_line_item_unused_cost VARCHAR,
 resource_tags MAP(VARCHAR, VARCHAR), tags MAP(VARCHAR, VARCHAR)
 
--- :export_line
-CREATE OR REPLACE TEMP VIEW export_line AS
-SELECT * FROM read_parquet(getvariable('files'), union_by_name = true, hive_partitioning = false, filename = 'x_file_path')
-UNION ALL BY NAME
-SELECT * FROM cur2_shape WHERE FALSE;
-
 -- :check
 -- grain: one row for the delivery
 SELECT
     count(*) AS lines,
     count(*) FILTER (WHERE line_item_operation IN ('EKSPod-EC2', 'ECSTask-EC2')
         OR coalesce(split_line_item_parent_resource_id, '') <> '') AS split_lines,
-    count(*) FILTER (WHERE strftime(bill_billing_period_start_date, '%Y-%m') IS DISTINCT FROM getvariable('billing_period'))
-        AS lines_of_another_period,
+    count(*) FILTER (WHERE bill_billing_period_start_date IS NULL
+        OR strftime(bill_billing_period_start_date, '%Y-%m') <> getvariable('billing_period')) AS lines_of_another_period,
     count(*) FILTER (WHERE line_item_usage_start_date IS NULL OR line_item_usage_end_date IS NULL
         OR line_item_usage_end_date < line_item_usage_start_date) AS lines_without_time,
     count(*) FILTER (WHERE coalesce(line_item_currency_code, '') = '') AS lines_without_currency,
@@ -64,11 +59,10 @@ FROM export_line;
 
 -- :line
 -- The delivery's lines, read once; split-cost lines (4.6) repeat what the instance's own line says and stay out.
-CREATE OR REPLACE TEMP TABLE cur2_line AS
+CREATE OR REPLACE TEMP TABLE aws_line AS
 SELECT columns(c -> c IN ({{shape}})), x_file_path,
-    coalesce(nullif(product['product_name'], ''), '') AS product_name, nullif(product['region'], '') AS product_region,
+    coalesce(nullif(product['product_name'], ''), '') AS product_name, coalesce(product['gpu'], '') AS gpus, nullif(product['region'], '') AS product_region,
     coalesce(regexp_extract(line_item_resource_id, '(foundation-model|inference-profile)/(.+)$', 2), '') AS resource_model,
-    {{tag_list}} AS tag_list,
     {{other}} AS x_other,
     -- The line's content without its id, for AWS gives every delivery new ids; what is empty does not count, so that a
     -- column that appears or goes does not make every line another.
@@ -77,17 +71,31 @@ FROM export_line
 WHERE NOT coalesce(line_item_operation IN ('EKSPod-EC2', 'ECSTask-EC2'), FALSE)
   AND coalesce(split_line_item_parent_resource_id, '') = '';
 
+-- :tags
+-- grain: one different set of tags, normalised once; keys in lower case, `_` for signs; of two keys alike the first counts
+CREATE OR REPLACE TEMP TABLE aws_tags AS
+WITH said AS (
+    SELECT resource_tags, tags, {{tag_list}} AS tag_list FROM (SELECT DISTINCT resource_tags, tags FROM aws_line)
+),
+kept AS (
+    SELECT resource_tags, tags, list_filter(tag_list, lambda tag, place: coalesce(tag.v, '') <> ''
+        AND list_position(list_transform(tag_list, lambda other: other.k), tag.k) = place) AS tag_list
+    FROM said
+)
+SELECT resource_tags, tags, CASE WHEN len(tag_list) > 0 THEN map_from_entries(tag_list) END AS normal FROM kept;
+
 -- :class
 -- grain: one different way that a line names what it charges; what that way means, worked out once
-CREATE OR REPLACE TEMP TABLE cur2_class AS
+CREATE OR REPLACE TEMP TABLE aws_class AS
 WITH way AS (
     SELECT DISTINCT line_item_product_code, bill_billing_entity, line_item_line_item_type, line_item_usage_type,
         pricing_unit, product_name, resource_model,
         split_part(coalesce(line_item_line_item_description, ''), '|', 3) AS meter,
         contains(coalesce(line_item_resource_id, ''), 'application-inference-profile/') AS is_own_profile,
         contains(coalesce(reservation_reservation_a_r_n, ''), 'cr-') AS is_capacity_block,
-        coalesce(reservation_reservation_a_r_n, '') <> '' AS has_reservation
-    FROM cur2_line
+        coalesce(reservation_reservation_a_r_n, '') <> '' AS has_reservation,
+        coalesce(savings_plan_savings_plan_a_r_n, '') <> '' AS has_plan, gpus
+    FROM aws_line
 ),
 family AS MATERIALIZED (
     SELECT *,
@@ -151,8 +159,30 @@ SELECT classed.*,
          WHEN model_scope(resource_model) = 'geo' OR contains(meter, 'Regional CRIS') OR regexp_matches(usage, '[-_]geo') THEN 'geo'
          ELSE 'regional' END AS scope,
     CASE WHEN token_class IS NULL THEN NULL
-         WHEN regexp_matches(usage, 'long[-_]?(ctx|context)') THEN 'long' ELSE 'base' END AS context_tier
-FROM classed
+         WHEN regexp_matches(usage, 'long[-_]?(ctx|context)') THEN 'long' ELSE 'base' END AS context_tier,
+    -- 4.5, in this order; what is not time of a machine and no commitment has no purchase option
+    CASE WHEN has_plan OR line_item_line_item_type LIKE 'SavingsPlan%' THEN 'savings_plan'
+         WHEN is_capacity_block THEN 'capacity_block'
+         WHEN has_reservation THEN 'reserved'
+         WHEN contains(usage, 'spotusage') THEN 'spot'
+         WHEN regexp_matches(usage, 'unused(box|ded)|reservation:') THEN 'unused_reservation'
+         WHEN is_machine THEN 'on_demand' END AS purchase_option,
+    CASE WHEN is_machine AND (coalesce(TRY_CAST(gpus AS INTEGER), 0) > 0 OR family.family IS NOT NULL) THEN 'accelerator'
+         WHEN is_machine OR regexp_matches(usage, 'fargate|lambda-gb-second') THEN 'compute'
+         WHEN regexp_matches(usage, 'natgateway') THEN 'network_nat'
+         WHEN regexp_matches(usage, 'datatransfer-regional-bytes') THEN 'network_cross_zone'
+         WHEN regexp_matches(usage, '-aws-(out|in)-bytes|datatransfer-xaz|interregion') THEN 'network_cross_region'
+         WHEN regexp_matches(usage, 'datatransfer-(out|in)-bytes|cloudfront|publicipv4') THEN 'network_internet'
+         WHEN regexp_matches(usage, 'loadbalancer|lcuusage|vpcendpoint|transitgateway|vpn') THEN 'network'
+         WHEN regexp_matches(usage, 'ebs:|timedstorage|requests-tier|volumeusage|snapshotusage|storage') THEN 'storage'
+         WHEN line_item_usage_type IS NOT NULL AND is_usage THEN 'other' END AS cost_class
+FROM (
+    SELECT *, regexp_matches(usage, '(box|spot|ded|dedicated|host)usage|unused(box|ded)|reservation:|[-:]ml\.') AS is_machine,
+        -- us-east-1's have no prefix: BoxUsage:p5.48xlarge, EUW1-SpotUsage:g6e.xlarge, USE1-Host:ml.g5.xlarge
+        regexp_extract(usage, '[:-](?:ml\.)?([a-z0-9-]+)\.[a-z0-9-]+$', 1) AS machine_family
+    FROM classed
+) AS classed
+LEFT JOIN accelerator_family AS family ON family.family = classed.machine_family
 LEFT JOIN (VALUES
     ('USE1', 'us-east-1'), ('USE2', 'us-east-2'), ('USW1', 'us-west-1'), ('USW2', 'us-west-2'), ('CAN1', 'ca-central-1'),
     ('CAN2', 'ca-west-1'), ('EU', 'eu-west-1'), ('EUW1', 'eu-west-1'), ('EUW2', 'eu-west-2'), ('EUW3', 'eu-west-3'),
@@ -167,10 +197,12 @@ LEFT JOIN (VALUES
 -- grain: one line with its costs (4.2)
 CREATE OR REPLACE TEMP TABLE staged_line AS
 WITH known AS (
-    SELECT line.*, class.* EXCLUDE (line_item_product_code, bill_billing_entity, line_item_line_item_type,
-        line_item_usage_type, pricing_unit, product_name, resource_model), line.line_item_line_item_type AS item_type
-    FROM cur2_line AS line
-    JOIN cur2_class AS class
+    SELECT line.* EXCLUDE (resource_tags, tags), tag.normal AS tags, class.* EXCLUDE (line_item_product_code, bill_billing_entity, line_item_line_item_type,
+        line_item_usage_type, pricing_unit, product_name, resource_model, gpus), line.line_item_line_item_type AS item_type
+    FROM aws_line AS line
+    LEFT JOIN aws_tags AS tag
+        ON tag.resource_tags IS NOT DISTINCT FROM line.resource_tags AND tag.tags IS NOT DISTINCT FROM line.tags
+    JOIN aws_class AS class
         ON class.line_item_product_code IS NOT DISTINCT FROM line.line_item_product_code
         AND class.bill_billing_entity IS NOT DISTINCT FROM line.bill_billing_entity
         AND class.line_item_line_item_type = line.line_item_line_item_type
@@ -182,8 +214,10 @@ WITH known AS (
         AND class.is_own_profile = contains(coalesce(line.line_item_resource_id, ''), 'application-inference-profile/')
         AND class.is_capacity_block = contains(coalesce(line.reservation_reservation_a_r_n, ''), 'cr-')
         AND class.has_reservation = (coalesce(line.reservation_reservation_a_r_n, '') <> '')
+        AND class.has_plan = (coalesce(line.savings_plan_savings_plan_a_r_n, '') <> '')
+        AND class.gpus = line.gpus
 ),
-counted AS MATERIALIZED (
+counted AS (
     SELECT *,
         money(line_item_unblended_cost) AS unblended,
         CASE WHEN getvariable('is_net') THEN money(line_item_net_unblended_cost) END AS net_unblended,
@@ -191,7 +225,7 @@ counted AS MATERIALIZED (
         money(pricing_public_on_demand_cost) AS list_cost
     FROM known
 ),
-billed AS MATERIALIZED (
+billed AS (
     SELECT *,
         -- On the net basis a discount is inside the net costs of the lines it belongs to; its own line adds nothing.
         CASE WHEN NOT getvariable('is_net') THEN unblended
@@ -199,7 +233,7 @@ billed AS MATERIALIZED (
              ELSE coalesce(net_unblended, unblended) END AS billed_cost
     FROM counted
 ),
-amortised AS MATERIALIZED (
+amortised AS (
     SELECT *,
         CASE
             WHEN item_type IN ('Usage', 'Tax', 'Credit') THEN billed_cost
@@ -211,18 +245,21 @@ amortised AS MATERIALIZED (
                               money(savings_plan_savings_plan_effective_cost), 0)
             WHEN item_type IN ('SavingsPlanNegation', 'SavingsPlanUpfrontFee') OR is_reservation_fee THEN 0
             -- The commitment that this hour did not use; on the net basis scaled by the plan's own net share, which is
-            -- a quotient and so has no exact decimal: it is worked out as DOUBLE and cast once.
+            -- a quotient and so has no exact decimal: it is worked out as DOUBLE, to twelve places.
             WHEN item_type = 'SavingsPlanRecurringFee' THEN
                 CASE WHEN getvariable('is_net') AND savings_plan_net_recurring_commitment_for_billing_period IS NOT NULL
                           AND coalesce(CAST(savings_plan_amortized_upfront_commitment_for_billing_period AS DOUBLE), 0)
                             + coalesce(CAST(savings_plan_recurring_commitment_for_billing_period AS DOUBLE), 0) <> 0
-                     THEN money(CAST(
+                     -- the ratio alone is a fraction, to 15 digits; money is multiplied as a decimal
+                     THEN CAST(
                          CAST(coalesce(money(savings_plan_total_commitment_to_date), 0)
-                              - coalesce(money(savings_plan_used_commitment), 0) AS DOUBLE)
-                         * (coalesce(CAST(savings_plan_net_amortized_upfront_commitment_for_billing_period AS DOUBLE), 0)
+                              - coalesce(money(savings_plan_used_commitment), 0) AS DECIMAL(20, 12))
+                         * CAST(
+                         (coalesce(CAST(savings_plan_net_amortized_upfront_commitment_for_billing_period AS DOUBLE), 0)
                             + coalesce(CAST(savings_plan_net_recurring_commitment_for_billing_period AS DOUBLE), 0))
                          / (coalesce(CAST(savings_plan_amortized_upfront_commitment_for_billing_period AS DOUBLE), 0)
-                            + coalesce(CAST(savings_plan_recurring_commitment_for_billing_period AS DOUBLE), 0)) AS VARCHAR))
+                            + coalesce(CAST(savings_plan_recurring_commitment_for_billing_period AS DOUBLE), 0))
+                         AS DECIMAL(17, 15)) AS DECIMAL(38, 18))
                      ELSE coalesce(money(savings_plan_total_commitment_to_date), 0)
                           - coalesce(money(savings_plan_used_commitment), 0) END
             WHEN item_type = 'RIFee' THEN
@@ -280,9 +317,7 @@ SELECT
     CAST(effective_cost AS DECIMAL(38, 18)) AS effective_cost,
     list_cost,
     CAST(NULL AS DECIMAL(38, 18)) AS contracted_cost,
-    CASE WHEN tag_list IS NOT NULL
-         THEN map_from_entries(list_filter(tag_list, lambda tag, place: tag.v IS NOT NULL
-             AND list_position(list_transform(tag_list, lambda other: other.k), tag.k) = place)) END AS tags,
+    tags,
     nullif(line_item_iam_principal, '') AS x_principal,
     CASE WHEN contains(line_item_resource_id, 'inference-profile/') THEN line_item_resource_id END AS x_inference_profile,
     charge_family AS x_charge_family,
@@ -294,8 +329,8 @@ SELECT
     scope AS x_scope,
     context_tier AS x_context_tier,
     x_other,
-    CAST(NULL AS VARCHAR) AS x_purchase_option,
-    CAST(NULL AS VARCHAR) AS x_cost_class
+    purchase_option AS x_purchase_option,
+    cost_class AS x_cost_class
 FROM amortised;
 
 -- :filled

@@ -1,0 +1,226 @@
+"""AWS's own bills, of either generation, as billing lines: what refuses them, which costs count, what is unavailable.
+
+Sources: reference/billing.md 3.1, 4, 5; the SQL is in aws_line.sql and aws_check.sql.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from collector.billing.aws_files import REMEDY, literal, open_files, quoted
+from collector.billing.format import Staging
+from collector.queries import HERE, NOT_THE_FILE, queries
+from collector.source import CollectError
+
+REQUIRED = (
+    "bill_billing_entity",
+    "bill_billing_period_start_date",
+    "bill_payer_account_id",
+    "line_item_currency_code",
+    "line_item_line_item_description",
+    "line_item_line_item_type",
+    "line_item_operation",
+    "line_item_product_code",
+    "line_item_unblended_cost",
+    "line_item_usage_account_id",
+    "line_item_usage_amount",
+    "line_item_usage_end_date",
+    "line_item_usage_start_date",
+    "line_item_usage_type",
+)
+UNAVAILABLE = {
+    "bill_invoice_id": "whether a bill is final",
+    "line_item_iam_principal": "cost by IAM principal (export option INCLUDE_IAM_PRINCIPAL_DATA)",
+    "line_item_net_unblended_cost": "net cost of accounts with a discount in columns",
+    "line_item_resource_id": "cost by inference profile and exact model id (export option INCLUDE_RESOURCES)",
+    "pricing_public_on_demand_cost": "list cost",
+    "pricing_unit": "token counts of the bill",
+    "product": "product names, so Marketplace models such as Claude are not recognised",
+    "product_region_code": "regions, beyond what usage types say",
+    "reservation_effective_cost": "amortised cost of reserved instances",
+    "resource_tags": "cost by tag",
+    "savings_plan_savings_plan_effective_cost": "amortised cost of savings plans",
+    "split_line_item_parent_resource_id": "recognising split-cost lines by their parent",
+}
+REPEATED = ("identity_time_interval", "product_operation", "product_pricing_unit", "product_usagetype")
+"""Columns that say again what a column of billing_line says: the charge period, the operation, the unit, the usage."""
+
+WRONG = {
+    "lines_of_another_period": "lines have no billing period, or are of another one",
+    "lines_without_time": "lines have no charge period, or one that ends before it starts",
+    "lines_without_currency": "lines have no currency",
+    "lines_without_type": "lines have no line item type",
+    "lines_without_cost": "lines have no cost, or one that is no number",
+}
+
+
+def stage(
+    connection: duckdb.DuckDBPyConnection,
+    files: Sequence[Path],
+    period: str | None,
+    where: str,
+    never: Sequence[str] = (),
+) -> Staging:
+    """The files as `staged_line`, `staged_check` and `staged_split`; `never`: columns that the format cannot have.
+
+    Raises CollectError for files that cannot be read, lack a required column, or have one line that cannot stand in a
+    bill. `left_out` are split-cost lines, which repeat what the instance's own line says.
+    """
+    sql, checks = queries("billing/aws_line.sql"), queries("billing/aws_check.sql")
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE aws_shape ({_bare(sql['columns'])})")
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE accelerator_family AS FROM read_csv(?, header = true, all_varchar = true)",
+        [str(HERE / "billing" / "accelerator_family.csv")],
+    )
+    connection.execute("SET VARIABLE billing_period = ?", [period])
+    shape = {row[0]: row[1] for row in connection.execute("DESCRIBE aws_shape").fetchall()}
+    with _reading(where):
+        columns = open_files(connection, files, shape, where)
+        missing = [column for column in REQUIRED if column not in columns]
+        if files and columns and missing:
+            raise CollectError(
+                f"the export lacks columns that the bill cannot be understood without: {', '.join(missing)}",
+                where,
+                "Add them to the export (Data Exports: edit the export's query)",
+            )
+        check = _checked(connection, sql["check"], bool(files), where)
+        twice = check["discount_lines"] and _differ(check["unblended"], check["net"])
+        check["is_net"] = check["has_net"] and not twice
+        connection.execute("SET VARIABLE is_net = ?", [check["is_net"]])
+        totals_only = connection.execute("SELECT coalesce(getvariable('totals_only'), FALSE)").fetchone() == (True,)
+        filled = [] if totals_only else _filled(connection, sql["filled"], columns)
+        connection.execute(
+            sql["line"]
+            .replace("{{shape}}", ", ".join(literal(column) for column in shape))
+            .replace("{{other}}", _other([each for each in filled if each not in (*shape, *REPEATED)]))
+            .replace("{{digest}}", _digest(filled))
+        )
+        connection.execute(sql["tags"].replace("{{tag_list}}", _tags(totals_only)))
+        connection.execute(sql["class"])
+        connection.execute(sql["staged"])
+        for step in ("macros", "split", "check"):
+            connection.execute(checks[step])
+    connection.execute("DROP VIEW export_line")
+    for table in ("aws_class", "aws_line", "aws_shape", "aws_tags", "accelerator_family"):
+        connection.execute(f"DROP TABLE {table}")
+    sums = {"unblended_cost": check["unblended"] or "0", "basis": "net" if check["is_net"] else "unblended"}
+    return Staging(
+        check["lines"],
+        check["split_lines"],
+        check["payer_account_id"] or "",
+        sums,
+        _notes(columns, check, frozenset(never)),
+    )
+
+
+def _checked(connection: duckdb.DuckDBPyConnection, sql: str, has_files: bool, where: str) -> dict[str, Any]:
+    """Figures of the delivery; refuses it whole when a line of it cannot stand in a bill."""
+    outcome = connection.execute(sql)
+    names = [column[0] for column in outcome.description or ()]
+    check = dict(zip(names, outcome.fetchone() or (), strict=True))
+    for name, what in WRONG.items():
+        if check[name]:
+            raise CollectError(
+                f"{check[name]:,} of {check['lines']:,} {what}",
+                where,
+                "A bill is loaded whole or not at all; wait for the next delivery, or ask AWS support about this one",
+            )
+    if has_files and not check["lines"]:
+        raise CollectError(
+            "there is not one line in the data files",
+            where,
+            "What is loaded of this month stays; check the export's WHERE clause, or wait for the next delivery",
+        )
+    return check
+
+
+def _notes(columns: dict[str, str], check: dict[str, Any], never: frozenset[str]) -> tuple[str, ...]:
+    """What this delivery cannot tell, and choices that were made for it."""
+    notes = [
+        f"there is no column {column}, so {what} is unavailable"
+        for column, what in UNAVAILABLE.items()
+        if columns and column not in columns and column not in never
+    ]
+    if check["has_net"] and not check["is_net"]:
+        notes.append(
+            f"discounts are stated twice and the two differ (with discount lines {check['unblended']}, net columns "
+            f"{check['net']}): the discount lines are used"
+        )
+    return tuple(notes)
+
+
+@contextmanager
+def _reading(where: str) -> Iterator[None]:
+    """Statements that read the files: what is wrong with those refuses them, without a word of their content."""
+    try:
+        yield
+    except NOT_THE_FILE:
+        raise
+    except duckdb.Error as error:
+        raise CollectError(
+            f"the data files cannot be read{_line(error)} ({type(error).__name__}): a row that does not fit the "
+            "header, a value that is no number or time, or a damaged file",
+            where,
+            REMEDY,
+        ) from None
+
+
+def _line(error: duckdb.Error) -> str:
+    found = re.search(r"Line: (\d+)", str(error))
+    return f" at line {found[1]}" if found else ""
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    return abs(Decimal(one or 0) - Decimal(other or 0)) > max(Decimal("0.01"), abs(Decimal(one or 0)) / 1_000_000)
+
+
+def _filled(connection: duckdb.DuckDBPyConnection, sql: str, columns: dict[str, str]) -> list[str]:
+    """The export's columns that at least one line fills, by name."""
+    if not columns:
+        return []
+    counts = ", ".join(f"count({quoted(column)})" for column in columns)
+    row = connection.execute(sql.replace("{{counts}}", counts)).fetchone() or ()
+    return sorted(column for column, count in zip(columns, row, strict=True) if count)
+
+
+def _other(columns: Sequence[str]) -> str:
+    """Columns without a place in billing_line, as a map; NULL where a line leaves one empty."""
+    if not columns:
+        return "CAST(NULL AS MAP(VARCHAR, VARCHAR))"
+    # several times as fast as MAP(), which looks for equal keys in every row
+    pairs = ", ".join(f"{literal(column)}, {_written(column)}" for column in columns)
+    return f"CAST(json_object({pairs}) AS MAP(VARCHAR, VARCHAR))"
+
+
+def _digest(columns: Sequence[str]) -> str:
+    """md5 of what a line says: its filled columns with their names, and the basis its costs are on."""
+    said = ["CAST(getvariable('is_net') AS VARCHAR)"]
+    for column in columns:
+        if column != "identity_line_item_id":
+            said.append(f"{literal(column + '=')} || {_written(column)}")
+    return f"md5(concat_ws(chr(31), {', '.join(said)}))"
+
+
+def _written(column: str) -> str:
+    return f"nullif(CAST({quoted(column)} AS VARCHAR), '')"
+
+
+def _tags(totals_only: bool) -> str:
+    """Tags of all sorts as entries (k, v), keys normalised: lower case, `_` for signs, no `resource_tags_` in front."""
+    if totals_only:
+        return "CAST(NULL AS STRUCT(k VARCHAR, v VARCHAR)[])"
+    return (
+        "CASE WHEN cardinality(coalesce(resource_tags, MAP {})) + cardinality(coalesce(tags, MAP {})) > 0 THEN "
+        "list_transform(list_concat(coalesce(map_entries(resource_tags), []), coalesce(map_entries(tags), [])), "
+        "lambda tag: struct_pack(k := regexp_replace(regexp_replace(lower(tag.key), '[^a-z0-9]+', '_', 'g'), "
+        "'^resource_tags_', ''), v := tag.value)) END"
+    )
+
+
+def _bare(section: str) -> str:
+    return "\n".join(line for line in section.splitlines() if not line.startswith("--"))
