@@ -101,10 +101,12 @@ def stage(
             .replace("{{digest}}", _digest(filled))
         )
         connection.execute(sql["tags"].replace("{{tag_list}}", _tags(totals_only)))
+        connection.execute(sql["macros"])
         connection.execute(sql["class"])
         connection.execute(sql["staged"])
         for step in ("macros", "split", "check"):
             connection.execute(checks[step])
+        of_no_class, of_no_model = connection.execute(sql["unknown"]).fetchone() or (0, 0)
     connection.execute("DROP VIEW export_line")
     for table in ("aws_class", "aws_line", "aws_shape", "aws_tags", "accelerator_family"):
         connection.execute(f"DROP TABLE {table}")
@@ -114,7 +116,7 @@ def stage(
         check["split_lines"],
         check["payer_account_id"] or "",
         sums,
-        _notes(columns, check, frozenset(never)),
+        _notes(columns, check, frozenset(never)) + _unknown(of_no_class, of_no_model),
     )
 
 
@@ -151,6 +153,19 @@ def _notes(columns: dict[str, str], check: dict[str, Any], never: frozenset[str]
             f"discounts are stated twice and the two differ (with discount lines {check['unblended']}, net columns "
             f"{check['net']}): the discount lines are used"
         )
+    return tuple(notes)
+
+
+def _unknown(of_no_class: int, of_no_model: int) -> tuple[str, ...]:
+    """Lines of model APIs that nobody can place: their cost is in the bill, under no class or no model."""
+    notes = []
+    if of_no_class:
+        notes.append(
+            f"{of_no_class:,} lines of model APIs have a usage type of no class that is known: their cost is kept, "
+            "their tokens are not counted"
+        )
+    if of_no_model:
+        notes.append(f"{of_no_model:,} token-metered lines name no model: their cost is kept under none")
     return tuple(notes)
 
 

@@ -30,6 +30,11 @@ split_line_item_net_unused_cost VARCHAR, split_line_item_parent_resource_id VARC
 split_line_item_unused_cost VARCHAR,
 resource_tags MAP(VARCHAR, VARCHAR), tags MAP(VARCHAR, VARCHAR)
 
+-- :macros
+-- Usage of model APIs that is metered in something else than tokens (5.3): units of models, images, requests, searches.
+CREATE OR REPLACE TEMP MACRO counts_no_tokens(usage) AS regexp_matches(usage,
+    'modelunit|custommodel|customization|rft-training|guardrail|evaluation|invokeflow|bedrockflow|optimizeprompt|prompt-routing|grounding|generatesql|structuredretrieve|search_?unit|dataautomation|image|video|sonic|speech|tpm|provisionedthroughput');
+
 -- :check
 -- grain: one row for the delivery
 SELECT
@@ -130,8 +135,7 @@ classed AS MATERIALIZED (
     SELECT *,
         CASE
             WHEN charge_family <> 'model_api' OR NOT is_usage OR line_item_product_code = 'AmazonBedrockAgentCore' THEN NULL
-            WHEN regexp_matches(usage, 'modelunit|custommodel|customization|rft-training|guardrail|evaluation|invokeflow|bedrockflow|optimizeprompt|prompt-routing|grounding|generatesql|structuredretrieve|search_?unit|dataautomation|image|video|sonic|speech|tpm|provisionedthroughput')
-                THEN NULL
+            WHEN counts_no_tokens(usage) THEN NULL
             WHEN regexp_matches(usage, 'cache[-_]?read') THEN 'cache_read'
             WHEN regexp_matches(usage, 'cache[-_]?write') THEN
                 CASE WHEN regexp_matches(usage, '1h') THEN 'cache_write_1h' ELSE 'cache_write_5m' END
@@ -170,8 +174,8 @@ SELECT classed.*,
     CASE WHEN is_machine AND (coalesce(TRY_CAST(gpus AS INTEGER), 0) > 0 OR family.family IS NOT NULL) THEN 'accelerator'
          WHEN is_machine OR regexp_matches(usage, 'fargate|lambda-gb-second') THEN 'compute'
          WHEN regexp_matches(usage, 'natgateway') THEN 'network_nat'
-         WHEN regexp_matches(usage, 'datatransfer-regional-bytes') THEN 'network_cross_zone'
-         WHEN regexp_matches(usage, '-aws-(out|in)-bytes|datatransfer-xaz|interregion') THEN 'network_cross_region'
+         WHEN regexp_matches(usage, 'datatransfer-regional-bytes|datatransfer-xaz|vpcpeering') THEN 'network_cross_zone'
+         WHEN regexp_matches(usage, '-aws-(out|in)-bytes|interregion') THEN 'network_cross_region'
          WHEN regexp_matches(usage, 'datatransfer-(out|in)-bytes|cloudfront|publicipv4') THEN 'network_internet'
          WHEN regexp_matches(usage, 'loadbalancer|lcuusage|vpcendpoint|transitgateway|vpn') THEN 'network'
          WHEN regexp_matches(usage, 'ebs:|timedstorage|requests-tier|volumeusage|snapshotusage|storage') THEN 'storage'
@@ -336,3 +340,11 @@ FROM amortised;
 -- :filled
 -- grain: one row; how many lines fill each column
 SELECT {{counts}} FROM export_line;
+
+-- :unknown
+-- grain: one row; lines of model APIs whose tokens nobody can count, or whose model nobody can name
+SELECT
+    count(*) FILTER (WHERE x_charge_family = 'model_api' AND x_token_class IS NULL AND charge_category = 'Usage'
+        AND x_service_code <> 'AmazonBedrockAgentCore' AND NOT counts_no_tokens(lower(x_usage_type))) AS of_no_class,
+    count(*) FILTER (WHERE x_token_class IS NOT NULL AND x_model IS NULL) AS of_no_model
+FROM staged_line;

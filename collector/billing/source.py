@@ -5,7 +5,6 @@ whole when anything of it is missing or broken, and replaces the month in one tr
 """
 
 import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from collector.billing.bill import Export, Wish, compared_with, deliver, periods
 from collector.billing.delivery import Delivery, Layout, merged
 from collector.billing.format import Format, Staging, formats
 from collector.billing.loose import loose
+from collector.billing.packed import complete
 from collector.queries import queries
 from collector.source import (
     MEMBERS,
@@ -137,8 +137,8 @@ class Bill:
             objects = self._data_objects(delivery)
             if objects is None:
                 return Fetched(batch, (), spool, MEMBERS.empty_table())
-            files = tuple(_unpacked(path, spool, f"{self.store.place}/{delivery.manifests[0].key}")
-                          for path in self.store.fetch(objects, spool))  # fmt: skip
+            where = f"{self.store.place}/{delivery.manifests[0].key}"
+            files = tuple(complete(path, spool, where) for path in self.store.fetch(objects, spool))
             again = self._again(delivery)
             if again == delivery:
                 return Fetched(_batch(delivery), files, spool, MEMBERS.empty_table())
@@ -275,25 +275,6 @@ def _format(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], where:
         )
     # nothing but emptied chunks: any format makes no line of them
     return formats()[0]
-
-
-def _unpacked(path: Path, spool: Path, where: str) -> Path:
-    """A ZIP's one member, whatever its name; other files as they are."""
-    if path.suffix.lower() != ".zip":
-        return path
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [each for each in archive.infolist() if not each.is_dir()]
-            if len(members) != 1:
-                raise CollectError(f"{path.name} holds {len(members)} files, not one", where, WAIT)
-            # the member's own name says nothing and may point anywhere
-            target = spool / f"{path.stem}.member"
-            with archive.open(members[0]) as packed, target.open("wb") as file:
-                while block := packed.read(1 << 20):
-                    file.write(block)
-            return target
-    except (zipfile.BadZipFile, OSError, EOFError):
-        raise CollectError(f"the data file {path.name} is truncated or no ZIP", where, WAIT) from None
 
 
 def _batch(delivery: Delivery) -> Batch:
