@@ -31,6 +31,11 @@ FLAT_PRODUCT = frozenset(
 )
 """What of `product` CUR 2.0 has in columns of its own; all else is in its map."""
 
+MAP_PRODUCT = frozenset(
+    ["product_name", "instance_type_family", "operating_system", "region", "current_generation", "gpu"]
+)
+"""What of its map is read, or written in two ways: `product/ProductName`, `product/instanceTypeFamily`."""
+
 MAPS = {"product_": "product", "resource_tags_": "resource_tags", "cost_category_": "cost_category"}
 CATEGORIES = {"product": "product", "resourcetags": "resource_tags", "costcategory": "cost_category"}
 
@@ -47,7 +52,7 @@ def header(connection: duckdb.DuckDBPyConnection, path: Path, where: str) -> dic
     """Type by column of one file, as the file spells them; nothing for an emptied chunk."""
     with path.open("rb") as file:
         mark = file.read(4)
-    if not mark:
+    if not mark and path.suffix != ".parquet":
         return {}
     if path.suffix == ".parquet" or mark == b"PAR1":
         try:
@@ -136,10 +141,9 @@ def canonical(name: str, wanted: Mapping[str, str]) -> tuple[str, str | None]:
     category, slash, rest = name.partition("/")
     if slash and category.lower().replace("_", "") in CATEGORIES:
         column = CATEGORIES[category.lower().replace("_", "")]
-        key = rest if column != "product" else snake(rest)
-        if column != "product" or key not in FLAT_PRODUCT:
-            return column, key
-    elif not slash and name.lower() not in wanted.values():
+        key = rest if column != "product" else PRODUCT.get(squashed(rest), snake(rest))
+        return (f"product_{key}", None) if column == "product" and key in FLAT_PRODUCT else (column, key)
+    if not slash and name.lower() not in wanted.values():
         for prefix, column in MAPS.items():
             key = name.lower().removeprefix(prefix)
             if name.lower().startswith(prefix) and (column != "product" or key not in FLAT_PRODUCT):
@@ -157,7 +161,12 @@ def _read(name: str, column: Column, kind: str, is_csv: bool) -> str:
     if kind.startswith("MAP"):
         return f"CAST(CAST({text} AS JSON) AS MAP(VARCHAR, VARCHAR))" if is_csv else text
     if kind == "TIMESTAMP":
-        return f"CAST({text} AS TIMESTAMP)"
+        time = f"CAST({text} AS TIMESTAMP)"
+        if not is_csv:
+            return time
+        # that cast drops an offset from UTC
+        zoned = f"regexp_matches({text}, ':[0-9]{{2}}([.][0-9]+)?[+-][0-9]')"
+        return f"CASE WHEN {zoned} THEN CAST(CAST({text} AS TIMESTAMPTZ) AS TIMESTAMP) ELSE {time} END"
     return f"CAST({text} AS VARCHAR)"
 
 
@@ -176,6 +185,9 @@ def snake(name: str) -> str:
 def squashed(name: str) -> str:
     """A name without case and signs: what is the same in every spelling."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+PRODUCT = {squashed(name): name for name in FLAT_PRODUCT | MAP_PRODUCT}
 
 
 def quoted(column: str) -> str:
