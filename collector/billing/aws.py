@@ -51,7 +51,7 @@ REPEATED = ("identity_time_interval", "product_operation", "product_pricing_unit
 """Columns that say again what a column of billing_line says: the charge period, the operation, the unit, the usage."""
 
 WRONG = {
-    "lines_of_another_period": "lines have no billing period, or are of another one",
+    "lines_of_another_period": "lines are not of {period}",
     "lines_without_time": "lines have no charge period, or one that ends before it starts",
     "lines_without_currency": "lines have no currency",
     "lines_without_type": "lines have no line item type",
@@ -88,7 +88,7 @@ def stage(
                 where,
                 "Add them to the export (Data Exports: edit the export's query)",
             )
-        check = _checked(connection, sql["check"], bool(files), where)
+        check = _checked(connection, sql["check"], bool(files), period, where)
         twice = check["discount_lines"] and _differ(check["unblended"], check["net"])
         check["is_net"] = check["has_net"] and not twice
         connection.execute("SET VARIABLE is_net = ?", [check["is_net"]])
@@ -120,7 +120,9 @@ def stage(
     )
 
 
-def _checked(connection: duckdb.DuckDBPyConnection, sql: str, has_files: bool, where: str) -> dict[str, Any]:
+def _checked(
+    connection: duckdb.DuckDBPyConnection, sql: str, has_files: bool, period: str | None, where: str
+) -> dict[str, Any]:
     """Figures of the delivery; refuses it whole when a line of it cannot stand in a bill."""
     outcome = connection.execute(sql)
     names = [column[0] for column in outcome.description or ()]
@@ -128,13 +130,13 @@ def _checked(connection: duckdb.DuckDBPyConnection, sql: str, has_files: bool, w
     for name, what in WRONG.items():
         if check[name]:
             raise CollectError(
-                f"{check[name]:,} of {check['lines']:,} {what}",
+                f"{check[name]:,} of {check['lines']:,} {what.format(period=period or 'any month')}",
                 where,
                 "A bill is loaded whole or not at all; wait for the next delivery, or ask AWS support about this one",
             )
     if has_files and not check["lines"]:
         raise CollectError(
-            "there is not one line in the data files",
+            "the manifest names data files, but there is not one line in them",
             where,
             "What is loaded of this month stays; check the export's WHERE clause, or wait for the next delivery",
         )

@@ -19,7 +19,7 @@ class Cur2:
 
     def recognises(self, columns: frozenset[str]) -> bool:
         """Whether a header is this format's."""
-        return "line_item_unblended_cost" in {column.lower() for column in columns} and not is_legacy(columns)
+        return any(column.lower().startswith("line_item_") for column in columns) and not is_legacy(columns)
 
     def stage(
         self, connection: duckdb.DuckDBPyConnection, files: Sequence[Path], period: str | None, where: str

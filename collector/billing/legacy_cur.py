@@ -1,5 +1,6 @@
 """The format of AWS's legacy Cost and Usage Report: a column per tag and attribute; slash names in CSV."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +33,7 @@ class LegacyCur:
 
     def recognises(self, columns: frozenset[str]) -> bool:
         """Whether a header is this format's."""
-        names = {column.lower() for column in columns}
-        return bool({"lineitem/unblendedcost", "line_item_unblended_cost"} & names) and is_legacy(columns)
+        return any(re.match(r"(?i)line_?item[/_]", column) for column in columns) and is_legacy(columns)
 
     def stage(
         self, connection: duckdb.DuckDBPyConnection, files: Sequence[Path], period: str | None, where: str

@@ -120,7 +120,7 @@ class Bill:
                     "error": CollectError(
                         "the data has no manifest, so nobody can tell whether it is complete",
                         f"{self.store.place}/{place}",
-                        "Copy the export's manifest too, or wait: AWS writes it last",
+                        "Copy the export's manifest too, or wait: AWS writes the manifest last",
                     ),
                 },
             )

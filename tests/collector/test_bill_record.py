@@ -44,8 +44,8 @@ def test_the_second_export_of_a_bill_is_kept_and_not_counted(house: House, expor
         ("100000000001/b", Decimal("2.5")),
     ]
     (note,) = [note for note in report.notes if "cross-check" in note]
-    assert "100000000001/b 2026-11 is a cross-check and not counted" in note
-    assert "account 100000000001 by 100000000001/a" in note
+    assert "100000000001/b is a cross-check and not counted" in note
+    assert "2026-11: account 100000000001 by 100000000001/a" in note
     assert "role: record" in note
 
 

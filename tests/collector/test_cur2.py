@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from collector.billing.cur2 import REQUIRED
+from collector.billing.aws import REQUIRED
 from tests.collector.conftest import Builder, House
 from tests.collector.writing import Export, bedrock, line, monthly
 
@@ -300,7 +300,7 @@ def test_net_columns_that_disagree_with_discount_lines_are_remarked_and_the_line
     )
     report = house.collect(bill(export.root))
     assert house.row("SELECT sum(billed_cost) FROM billing_line") == (Decimal(90),)
-    assert any("states discounts twice" in note for note in report.notes)
+    assert any("discounts are stated twice" in note for note in report.notes)
 
 
 def test_net_columns_full_of_zeros_are_no_net_columns(house: House, export: Export) -> None:
@@ -549,8 +549,8 @@ def the_finding(house: House, export: Export) -> str:
 def test_a_location_without_an_export(house: House, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     report = house.collect(bill(tmp_path / "empty"))
-    assert "no CUR 2.0 export is here" in str(report.findings[0])
-    assert "it holds `data` and `metadata`" in report.findings[0].remedy
+    assert "no bill is here" in str(report.findings[0])
+    assert "a data export holds `data` and `metadata`" in report.findings[0].remedy
 
 
 def test_a_location_that_does_not_exist(house: House, tmp_path: Path) -> None:
@@ -668,10 +668,10 @@ def test_a_manifest_that_names_no_file_is_an_empty_bill(house: House, export: Ex
     assert house.row("SELECT count(*) FROM billing_line") == (0,)
 
 
-def test_an_export_that_is_not_parquet(house: House, export: Export) -> None:
+def test_a_manifest_that_names_files_that_are_not_there(house: House, export: Export) -> None:
     manifest = export.deliver([bedrock(9.0)], layout="overwrite")
     manifest.write_text(manifest.read_text().replace(".snappy.parquet", ".csv.gz"))
-    assert "Format=PARQUET" in the_finding(house, export)
+    assert "1 of the 1 data files that the manifest names are not there" in the_finding(house, export)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_the_examples_that_init_writes_are_valid_too(tmp_path):
     path = tmp_path / "inferledger.yaml"
     path.write_text(text)
     loaded = config.load(path)
-    assert [source.kind for source in loaded.sources] == ["cur2", "litellm", "generic", "prometheus", "pool_table"]
+    assert [source.kind for source in loaded.sources] == ["bill", "litellm", "generic", "prometheus", "pool_table"]
     assert set(yaml.safe_load(text)) == set(config.Configuration.model_fields), "a section is left out"
 
 
