@@ -21,7 +21,10 @@ class Settings(BaseModel):
 class EngineSettings(Settings):
     """Limits of the DuckDB engine."""
 
-    memory_limit: str = Field("2GB", description="as DuckDB spells it; more than this spills to disk")
+    memory_limit: str = Field(
+        "1500MB",
+        description="as DuckDB spells it; more than this spills to disk. The process takes some hundred MB more",
+    )
     threads: int | None = Field(None, ge=1, description="default: the machine's cores")
     lock_wait_seconds: float = Field(60, ge=0, description="how long a job waits for another one to finish")
 

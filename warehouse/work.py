@@ -15,7 +15,8 @@ def watermarks(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(
         """
         CREATE OR REPLACE TEMP TABLE bill_watermark AS
-        SELECT CASE WHEN provider_name = 'aws' THEN 'aws.bedrock' ELSE provider_name END AS provider,
+        SELECT CASE provider_name WHEN 'aws' THEN 'aws.bedrock' WHEN 'azure' THEN 'azure.ai.openai'
+                   WHEN 'gcp' THEN 'gcp.vertex_ai' ELSE provider_name END AS provider,
                coalesce(nullif(sub_account_id, ''), billing_account_id) AS account_id,
                max(charge_period_end) AS watermark
         FROM billing_line

@@ -1,5 +1,7 @@
 """`inferledger collect`: load what is new from the sources."""
 
+from collections.abc import Mapping
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated
 
@@ -54,7 +56,16 @@ def collect(
             row[figure] += int(getattr(each.result, figure))
     if format_ is Format.JSON:
         findings = [{"source": f.source, "what": f.what, "where": f.where, "remedy": f.remedy} for f in done.findings]
-        print_json({"sources": by_source, "findings": findings, "notes": list(done.notes)})
+        deliveries = [
+            {
+                "source": each.source,
+                "detail": each.detail,
+                "rows": each.result.rows_read,
+                "sums": dict(each.result.sums),
+            }
+            for each in done.loaded
+        ]
+        print_json({"sources": by_source, "loads": deliveries, "findings": findings, "notes": list(done.notes)})
     else:
         for name, row in by_source.items():
             say(
@@ -62,12 +73,33 @@ def collect(
                 + (f", {count(row['rows_rejected'])} rejected" if row["rows_rejected"] else "")
                 + (f", {count(row['rows_filtered'])} left out by `where`" if row["rows_filtered"] else "")
             )
+        for each in done.loaded:
+            if amounts := _amounts(each.result.sums):
+                say(f"  {each.detail}: {count(each.result.rows_read)} rows; {amounts}")
         if not by_source:
             say("Nothing new." if configuration.sources or done.findings else NO_SOURCES)
         complain([*done.notes], "note")
         complain([str(finding) for finding in done.findings])
     if done.findings:
         raise typer.Exit(ExitCode.UNREACHABLE)
+
+
+COSTS = {"billed_cost": "billed", "effective_cost": "effective", "list_cost": "list", "contracted_cost": "contracted"}
+
+
+def _amounts(sums: Mapping[str, str]) -> str:
+    """The totals of a delivery of a bill, exact, currency by currency; nothing for other evidence."""
+    currencies = dict.fromkeys(key.split(" ", 1)[1] for key in sums if key.split(" ", 1)[0] in COSTS and " " in key)
+    return "; ".join(
+        f"{currency} "
+        + ", ".join(f"{word} {_plain(sums[f'{name} {currency}'])}" for name, word in COSTS.items()
+                    if f"{name} {currency}" in sums)
+        for currency in currencies
+    )  # fmt: skip
+
+
+def _plain(amount: str) -> str:
+    return f"{Decimal(amount).normalize():,f}"
 
 
 NO_SOURCES = "Nothing new, and there is no source yet: name a bill or a usage log under `sources` in the configuration."

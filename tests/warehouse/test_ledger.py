@@ -242,3 +242,13 @@ def test_a_unit_cost_divides_known_cost_by_the_tokens_it_bought(world):
     world.call("2026-10-01 10:10", {"key_alias": "search-1"}, output=3_000_000, model="brand-new")
     row = measures.table(world.snapshot(), ["cost_per_mtok_usd", "total_tokens", "unknown_cost_tokens"]).to_pylist()[0]
     assert row == {"cost_per_mtok_usd": 15.0, "total_tokens": 4_000_000, "unknown_cost_tokens": 3_000_000}
+
+
+@pytest.mark.parametrize(("cloud", "provider"), [("azure", "azure.ai.openai"), ("gcp", "gcp.vertex_ai")])
+def test_the_model_api_of_any_cloud_meets_its_log(world, cloud, provider):
+    world.line("2026-10-07 10:00", "3", token_class="output", tokens=1000, provider_name=cloud, service_name="Models")
+    world.call("2026-10-07 10:30", {"key_alias": "a"}, provider=provider, output=1000)
+    world.attribute()
+    assert world.rows("SELECT kind, provider, effective_nano FROM ledger_hour WHERE basis = 'billed'") == [
+        ("usage", provider, 3_000_000_000)
+    ]

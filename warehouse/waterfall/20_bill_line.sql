@@ -43,7 +43,11 @@ FROM (
         l.load_id AS load_id, l.line_digest AS line_digest, l.billing_period AS billing_period,
         l.billing_currency AS currency,
         CASE WHEN l.invoice_id IS NULL THEN 'open' ELSE 'final' END AS status,
-        CASE WHEN l.provider_name = 'aws' AND l.x_charge_family = 'model_api' THEN 'aws.bedrock'
+        -- a cloud's model API is called as logs call it, after OpenTelemetry
+        CASE WHEN l.x_charge_family <> 'model_api' THEN l.provider_name
+             WHEN l.provider_name = 'aws' THEN 'aws.bedrock'
+             WHEN l.provider_name = 'azure' THEN 'azure.ai.openai'
+             WHEN l.provider_name = 'gcp' THEN 'gcp.vertex_ai'
              ELSE l.provider_name END AS provider,
         l.billing_account_id AS payer_id,
         coalesce(nullif(l.sub_account_id, ''), l.billing_account_id) AS account_id,
