@@ -11,7 +11,7 @@ from warehouse.measures import MEASURES
 NAMES = {
     "controls_failed": "number of failed controls",
     "bill_checks_failed": "number of failed checks of the bill",
-    "restated_usd": "amount by which the newest bill moved days long past",
+    "restated_usd": "restated cost of days long past",
     "ownerless_cost_usd": "cost without a team",
     "unattributed_share": "share of cost that no usage explains",
     "idle_cost_usd": "cost of idle GPUs",

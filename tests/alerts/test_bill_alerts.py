@@ -60,7 +60,7 @@ def test_a_restatement_is_told_with_its_day_its_service_and_its_delivery(world: 
     assert evaluated(world, engine) == []
     deliver(world, 2, "787.60")
     (message,) = evaluated(world, engine)
-    assert message["subject"] == "🔵 amount by which the newest bill moved days long past is high"
+    assert message["subject"] == "🔵 restated cost of days long past is high"
     for said in (
         "$212.40, the limit is at most $1.00",
         "3 October fell, Amazon EC2, delivery 2 of 2026-10: $212.40",
