@@ -23,7 +23,7 @@ CLASSES = ("uncached_input", "cache_read", "cache_write_5m", "cache_write_1h", "
 
 
 @cache
-def _empty_warehouse() -> Path:
+def empty_warehouse() -> Path:
     """A warehouse file with empty evidence tables; made once a process, because it takes most of a second."""
     folder = tempfile.mkdtemp(prefix="inferledger-test-")
     atexit.register(shutil.rmtree, folder)
@@ -51,7 +51,7 @@ class World:
         self._open: duckdb.DuckDBPyConnection | None = None
         self.data.mkdir(parents=True, exist_ok=True)
         if not self.layout.warehouse.exists():
-            shutil.copy(_empty_warehouse(), self.layout.warehouse)
+            shutil.copy(empty_warehouse(), self.layout.warehouse)
 
     @contextmanager
     def connected(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -1,6 +1,7 @@
 """A warehouse with empty evidence tables, and collections into it from a configuration given as a dictionary."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,12 +11,11 @@ from typing import Any
 
 import duckdb
 import pytest
-from sqlalchemy import create_engine
 
 from collector.run import CollectReport, collect
 from collector.settings import CollectorSettings
+from tests.world import empty_warehouse
 from warehouse.engine import Layout
-from warehouse.schema import metadata
 
 AS_OF = datetime(2026, 12, 1, tzinfo=UTC)
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,9 +29,7 @@ class House:
         self.data = data
         self.layout = Layout(data)
         self.settings = CollectorSettings.model_validate({"prices": {"catalogue": "none"}})
-        engine = create_engine(f"duckdb:///{self.layout.warehouse}")
-        metadata.create_all(engine)
-        engine.dispose()
+        shutil.copy(empty_warehouse(), self.layout.warehouse)
 
     def configure(self, *sources: dict[str, Any], **rest: Any) -> None:
         given = {"prices": {"catalogue": "none"}, "sources": list(sources), **rest}
