@@ -215,6 +215,20 @@ def test_what_an_instance_is_not_billed_for_it_was_stopped(world):
     assert dollars(world) == {("idle", "no_traffic", "qwen"): 6}
 
 
+def test_a_gpu_machine_that_is_tagged_with_the_cluster_and_never_joined_it_is_idle(world):
+    fleet.serve(world, HOUR)
+    fleet.machine(world, "n1", HOUR, "12")
+    tags = {"aws_eks_cluster_name": "east"}
+    fleet.machine(world, "lost", HOUR, "9", tags=tags, x_cost_class="accelerator")
+    fleet.machine(world, "cpu", HOUR, "1", tags=tags, x_cost_class="compute")
+    asked_for_all(world)
+    assert dollars(world) == {
+        USED_BY_CALLS: 12,
+        ("idle", "not_in_cluster", None): 9,
+        ("shared", None, "qwen"): 1,
+    }
+
+
 def test_one_instance_on_bills_of_two_currencies_is_in_its_cluster(world):
     fleet.serve(world, HOUR)
     fleet.machine(world, "n1", HOUR, "12")

@@ -230,7 +230,7 @@ def _line(world: World, line) -> None:
             service_name="EKS",
         )
     elif line["of"] == "tagged":
-        world.line(start.isoformat(), amount, end=end, tags={"aws:eks:cluster-name": "east"}, service_name="EC2")
+        world.line(start.isoformat(), amount, end=end, tags={"aws_eks_cluster_name": "east"}, service_name="EC2")
     else:
         world.line(
             start.isoformat(),

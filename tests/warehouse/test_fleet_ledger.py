@@ -231,7 +231,7 @@ def test_what_the_cluster_costs_as_a_whole_goes_to_its_pools(world):
         x_service_code="AmazonEKS",
         resource_id="arn:aws:eks:us-east-1:111122223333:cluster/east",
     )
-    world.line(HOUR, "0.30", service_name="Amazon EC2 NAT", tags={"aws:eks:cluster-name": "east"})
+    world.line(HOUR, "0.30", service_name="Amazon EC2 NAT", tags={"aws_eks_cluster_name": "east"})
     fleet.asked(world, "2026-10-07 10:30", {"key_alias": "search-1"}, uncached_input=5900, output=590)
     assert kinds(world) == {("shared", None): pytest.approx(0.4, abs=1e-9), ("usage", None): 12}
     assert {line for (line,) in world.rows("SELECT DISTINCT line_class FROM ledger_hour WHERE kind = 'shared'")} == {

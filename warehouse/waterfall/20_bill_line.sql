@@ -56,6 +56,9 @@ FROM (
             WHEN l.x_charge_family IN ('support', 'tax') THEN 'support_tax'
             WHEN l.x_charge_family IN ('credit', 'discount', 'commitment', 'model_api') THEN l.x_charge_family
             WHEN r.gpus > 0 THEN 'accelerator'
+            -- a GPU machine that is tagged with a cluster and never joined it did nothing there
+            WHEN r.gpus IS NULL AND k.cluster IS NOT NULL AND l.x_cost_class = 'accelerator'
+                AND l.resource_id IS NOT NULL THEN 'accelerator'
             WHEN r.gpus = 0 THEN 'other_compute'
             WHEN k.cluster IS NOT NULL THEN
                 CASE WHEN l.x_usage_type LIKE '%EBS:%' OR l.x_service_code = 'AmazonS3' THEN 'storage'
@@ -71,7 +74,9 @@ FROM (
         coalesce(l.x_service_tier, 'standard') AS service_tier,
         coalesce(l.x_scope, 'regional') AS scope,
         coalesce(l.x_context_tier, 'base') AS context_tier,
-        coalesce(r.cluster, k.cluster) AS cluster, l.resource_id AS resource_id, r.gpus AS fleet_gpus,
+        coalesce(r.cluster, k.cluster) AS cluster, l.resource_id AS resource_id,
+        coalesce(r.gpus, CASE WHEN k.cluster IS NOT NULL AND l.x_cost_class = 'accelerator'
+            AND l.resource_id IS NOT NULL THEN 1 END) AS fleet_gpus,
         CASE WHEN lower(l.pricing_unit) IN ('hrs', 'hours', 'hour', 'hr')
              THEN CAST(round(CAST(l.consumed_quantity AS DOUBLE) * 3600000) AS BIGINT)
              WHEN lower(l.pricing_unit) IN ('minutes', 'minute', 'mins', 'min')
