@@ -20,6 +20,8 @@ def write(out: Path, bill: pa.Table, export: Export, delivery: Delivery, others:
     """
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
+        # groups come in one order only if one thread makes them
+        connection.execute("SET threads = 1")
         connection.register("bill", bill)
         table = _shaped(connection, export, others)
         keys, files = [], []

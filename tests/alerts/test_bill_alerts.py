@@ -62,7 +62,7 @@ def test_a_restatement_is_told_with_its_day_its_service_and_its_delivery(world: 
     (message,) = evaluated(world, engine)
     assert message["subject"] == "🔵 restated cost of days long past is high"
     for said in (
-        "$212.40, the limit is at most $1.00",
+        "$212.40 now, the limit is at most $1.00",
         "3 October fell, Amazon EC2, delivery 2 of 2026-10: $212.40",
         "the ledger followed",
     ):

@@ -226,7 +226,7 @@ def test_a_new_format_is_one_new_file(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(collector.usage, "__path__", [*collector.usage.__path__, str(tmp_path)])
     kinds.cache_clear()
     try:
-        assert {"acme", "cur2", "generic", "litellm"} <= set(kinds())
+        assert {"acme", "bill", "generic", "litellm"} <= set(kinds())
     finally:
         kinds.cache_clear()
 

@@ -105,6 +105,7 @@ def test_closed_agent_tasks_cost_what_they_really_cost(restated):
     assert all(abs(ours[task] - real[task]) < 100_000 for task in common)
 
 
+@pytest.mark.parametrize("restated", [7], indirect=True)
 def test_each_model_of_the_own_fleet_costs_what_its_replicas_held(restated):
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
