@@ -98,7 +98,6 @@ def stage(
             sql["line"]
             .replace("{{shape}}", ", ".join(literal(column) for column in shape))
             .replace("{{other}}", _other([each for each in filled if each not in (*shape, *REPEATED)]))
-            .replace("{{digest}}", _digest(filled))
         )
         connection.execute(sql["tags"].replace("{{tag_list}}", _tags(totals_only)))
         connection.execute(sql["macros"])
@@ -212,15 +211,6 @@ def _other(columns: Sequence[str]) -> str:
     # several times as fast as MAP(), which looks for equal keys in every row
     pairs = ", ".join(f"{literal(column)}, {_written(column)}" for column in columns)
     return f"CAST(json_object({pairs}) AS MAP(VARCHAR, VARCHAR))"
-
-
-def _digest(columns: Sequence[str]) -> str:
-    """md5 of what a line says: its filled columns with their names, and the basis its costs are on."""
-    said = ["CAST(getvariable('is_net') AS VARCHAR)"]
-    for column in columns:
-        if column != "identity_line_item_id":
-            said.append(f"{literal(column + '=')} || {_written(column)}")
-    return f"md5(concat_ws(chr(31), {', '.join(said)}))"
 
 
 def _written(column: str) -> str:

@@ -68,10 +68,7 @@ CREATE OR REPLACE TEMP TABLE aws_line AS
 SELECT columns(c -> c IN ({{shape}})), x_file_path,
     coalesce(nullif(product['product_name'], ''), '') AS product_name, coalesce(product['gpu'], '') AS gpus, nullif(product['region'], '') AS product_region,
     coalesce(regexp_extract(line_item_resource_id, '(foundation-model|inference-profile)/(.+)$', 2), '') AS resource_model,
-    {{other}} AS x_other,
-    -- The line's content without its id, for AWS gives every delivery new ids; what is empty does not count, so that a
-    -- column that appears or goes does not make every line another.
-    {{digest}} AS line_digest
+    {{other}} AS x_other
 FROM export_line
 WHERE NOT coalesce(line_item_operation IN ('EKSPod-EC2', 'ECSTask-EC2'), FALSE)
   AND coalesce(split_line_item_parent_resource_id, '') = '';
@@ -87,7 +84,7 @@ kept AS (
         AND list_position(list_transform(tag_list, lambda other: other.k), tag.k) = place) AS tag_list
     FROM said
 )
-SELECT resource_tags, tags, CASE WHEN len(tag_list) > 0 THEN map_from_entries(tag_list) END AS normal FROM kept;
+SELECT resource_tags, tags, CASE WHEN len(tag_list) > 0 THEN map_from_entries(list_sort(tag_list)) END AS normal FROM kept;
 
 -- :class
 -- grain: one different way that a line names what it charges; what that way means, worked out once
@@ -279,7 +276,6 @@ amortised AS (
     FROM billed
 )
 SELECT
-    line_digest,
     nullif(identity_line_item_id, '') AS x_line_item_id,
     parse_filename(x_file_path) AS x_file,
     'aws' AS provider_name,
@@ -309,7 +305,9 @@ SELECT
     nullif(line_item_operation, '') AS x_operation,
     coalesce(nullif(product_region_code, ''), product_region, usage_region) AS region_id,
     nullif(line_item_availability_zone, '') AS availability_zone,
-    nullif(line_item_resource_id, '') AS resource_id,
+    -- the payment for a Capacity Block names its reservation here only; its hours name it as their resource
+    coalesce(nullif(line_item_resource_id, ''),
+             CASE WHEN is_capacity_block THEN reservation_reservation_a_r_n END) AS resource_id,
     nullif(product_sku, '') AS sku_id,
     nullif(pricing_unit, '') AS pricing_unit,
     quantity AS consumed_quantity,
@@ -320,7 +318,11 @@ SELECT
     CAST(billed_cost AS DECIMAL(38, 18)) AS billed_cost,
     CAST(effective_cost AS DECIMAL(38, 18)) AS effective_cost,
     list_cost,
-    CAST(NULL AS DECIMAL(38, 18)) AS contracted_cost,
+    -- at negotiated prices before commitments; AWS does not tell them for what a reserved instance covers
+    CASE WHEN item_type = 'DiscountedUsage' THEN NULL
+         WHEN item_type IN ('SavingsPlanNegation', 'SavingsPlanRecurringFee', 'SavingsPlanUpfrontFee', 'RIFee')
+             OR is_reservation_fee THEN 0
+         ELSE CAST(billed_cost AS DECIMAL(38, 18)) END AS contracted_cost,
     tags,
     nullif(line_item_iam_principal, '') AS x_principal,
     CASE WHEN contains(line_item_resource_id, 'inference-profile/') THEN line_item_resource_id END AS x_inference_profile,

@@ -7,7 +7,11 @@ from typing import Literal
 
 import duckdb
 
+from collector.billing import capacity_block
 from collector.queries import queries
+
+NOT_CONTENT = frozenset({"x_line_item_id", "x_file", "x_other", "effective_cost"})
+"""What is not of a line's digest: what differs between deliveries and formats of one line, and what is only kept."""
 
 Wish = Literal["auto", "record", "cross_check"]
 
@@ -63,8 +67,11 @@ def deliver(
     _set(connection, facts)
     newest = standing is None or (delivered_at, identity) >= standing
     if newest:
-        for step in ("judge", "before", "delete", "move", "insert", "beside", "touch"):
+        connection.execute(sql["named"].replace("{{content}}", _content(connection)))
+        for step in ("judge", "before", "delete", "move", "insert", "beside"):
             connection.execute(sql[step])
+        capacity_block.spread(connection, export.name)
+        connection.execute(sql["touch"])
     connection.execute(sql["version"])
     return newest
 
@@ -78,6 +85,13 @@ def periods_of(connection: duckdb.DuckDBPyConnection, export_name: str) -> list[
 def compared_with(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Accounts of the delivery at hand that another export is the record of, each with that export's name."""
     return [row[0] for row in connection.execute(queries("billing/bill.sql")["compared"]).fetchall()]
+
+
+def _content(connection: duckdb.DuckDBPyConnection) -> str:
+    """Everything that a staged line says, with its name; NULL says nothing."""
+    names = [row[0] for row in connection.execute("SELECT column_name FROM (DESCRIBE staged_line)").fetchall()]
+    said = [f"'{name}=' || CAST({name} AS VARCHAR)" for name in sorted(names) if name not in NOT_CONTENT]
+    return ", ".join(said)
 
 
 def _set(connection: duckdb.DuckDBPyConnection, variables: Mapping[str, object]) -> None:

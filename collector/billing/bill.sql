@@ -1,5 +1,5 @@
 -- From the staged lines of one delivery of a bill to the warehouse: the same steps for every export format.
--- inputs: temporary tables `staged_line` (columns of billing_line from `line_digest` on; lines of other billing periods
+-- inputs: temporary tables `staged_line` (columns of billing_line from `x_line_item_id` on; lines of other billing periods
 -- are left alone), `staged_check` (bill_check from `billing_period` on), `staged_split` (split_cost_line from
 -- `billing_period` on); session variables export_name, billing_period ('YYYY-MM'), load_id, identity, delivered_at,
 -- export_group, format, wish
@@ -69,13 +69,25 @@ FROM role AS n
 JOIN role_before AS b USING (export_name, provider_name, billing_account_id)
 WHERE n.is_record <> b.is_record AND n.export_name <> getvariable('export_name');
 
+-- :named
+-- grain: one line with its digest: what the ledger reads of it, whatever the format and the delivery said it in; not its
+-- id, for AWS gives every delivery new ones, nor what is only kept
+CREATE OR REPLACE TEMP VIEW named_line AS
+SELECT getvariable('load_id') AS load_id, getvariable('export_name') AS export_name,
+    getvariable('billing_period') AS billing_period,
+    md5(concat_ws(chr(31), {{content}})) AS line_digest, staged_line.*
+FROM staged_line
+WHERE strftime(billing_period_start, '%Y-%m') = getvariable('billing_period');
+
 -- :before
 -- grain: one charge period of the lines that may change; lines are compared as a set without order, by count and sum
 -- of their digests
 CREATE OR REPLACE TEMP MACRO line_sets(is_new) AS TABLE
 SELECT is_new AS is_new, charge_period_start, charge_period_end,
     x_token_class IS NULL AND charge_period_end - charge_period_start > INTERVAL 1 DAY AS is_overlay,
-    count(*) AS lines, sum(CAST(md5_number_lower(line_digest) AS HUGEINT)) AS digest
+    count(*) AS lines,
+    -- the effective cost is no part of a line's own digest: that of a Capacity Block's hours depends on other lines
+    sum(CAST(md5_number_lower(line_digest || CAST(effective_cost AS VARCHAR)) AS HUGEINT)) AS digest
 FROM billing_line
 WHERE billing_period = getvariable('billing_period')
   AND (export_name = getvariable('export_name') OR export_name IN (SELECT c.export_name FROM role_change AS c))
@@ -127,23 +139,17 @@ WHERE NOT c.is_record AND billing_line.billing_period = getvariable('billing_per
 -- :insert
 -- grain: one line of the bill; clustered by charge period
 INSERT INTO billing_line BY NAME
-SELECT getvariable('load_id') AS load_id, getvariable('export_name') AS export_name,
-    getvariable('billing_period') AS billing_period, s.*
-FROM staged_line AS s
+SELECT s.* FROM named_line AS s
 SEMI JOIN role AS r
-    ON r.is_record AND r.export_name = getvariable('export_name') AND r.provider_name = s.provider_name
+    ON r.is_record AND r.export_name = s.export_name AND r.provider_name = s.provider_name
     AND r.billing_account_id = s.billing_account_id
-WHERE strftime(s.billing_period_start, '%Y-%m') = getvariable('billing_period')
 ORDER BY s.charge_period_start, s.line_digest;
 
 INSERT INTO cross_check_line BY NAME
-SELECT getvariable('load_id') AS load_id, getvariable('export_name') AS export_name,
-    getvariable('billing_period') AS billing_period, s.*
-FROM staged_line AS s
+SELECT s.* FROM named_line AS s
 SEMI JOIN role AS r
-    ON NOT r.is_record AND r.export_name = getvariable('export_name') AND r.provider_name = s.provider_name
+    ON NOT r.is_record AND r.export_name = s.export_name AND r.provider_name = s.provider_name
     AND r.billing_account_id = s.billing_account_id
-WHERE strftime(s.billing_period_start, '%Y-%m') = getvariable('billing_period')
 ORDER BY s.charge_period_start, s.line_digest;
 
 -- :beside

@@ -68,9 +68,6 @@ PLACED = frozenset(
 )
 """Columns that billing_line has whole; everything else is kept in x_other too, as it is written."""
 
-NOT_CONTENT = frozenset({"id", "x_exportdatetime", "x_ingestiontime"})
-"""Columns that differ in every delivery of the same line, and so are not of its digest."""
-
 COSTS = ("billed_cost", "effective_cost", "list_cost", "contracted_cost")
 TABLES = {
     "focus_currency": "currency.csv",
@@ -181,13 +178,10 @@ def _line(connection: duckdb.DuckDBPyConnection, sql: Mapping[str, str], filled:
     row = connection.execute("SELECT coalesce(getvariable('totals_only'), FALSE)").fetchone()
     if row is not None and row[0]:
         filled = []
-    content = sorted((column for column in filled if column.lower() not in NOT_CONTENT), key=str.lower)
-    said = ", ".join(f"{literal(column.lower() + '=')} || {quoted(column)}" for column in content) or "''"
     kept = [column for column in filled if column.lower() not in PLACED]
     other = f"MAP([{', '.join(map(literal, kept))}], [{', '.join(map(quoted, kept))}])" if kept else NO_OTHER
     way = ", ".join(f"coalesce(CAST({column.strip()} AS VARCHAR), '')" for column in _bare(sql["way"]).split(","))
     replaced = {
-        "digest": f"md5(concat_ws(chr(31), {said}))",
         "other": other,
         "tags": "focus_tags(Tags)" if "tags" in {column.lower() for column in filled} else NO_TAGS,
         "way": way,

@@ -103,7 +103,7 @@ FROM focus_charge;
 -- grain: one line that holds money; values as they stay, and the key of the way it names what it charges
 CREATE OR REPLACE TEMP TABLE focus_line AS
 SELECT
-    {{digest}} AS line_digest, parse_filename(x_file_path) AS x_file,
+    parse_filename(x_file_path) AS x_file,
     InvoiceIssuerName AS invoice_issuer_name, coalesce(PublisherName, ServiceProviderName) AS publisher_name,
     coalesce(BillingAccountId, '-') AS billing_account_id, SubAccountId AS sub_account_id, InvoiceId AS invoice_id,
     focus_currency AS billing_currency,
@@ -149,15 +149,15 @@ CapacityReservationStatus, resource_model, is_own_profile, has_commitment, is_un
 -- grain: one line with its class
 CREATE OR REPLACE TEMP TABLE staged_line AS
 SELECT
-    line_digest, CAST(NULL AS VARCHAR) AS x_line_item_id, x_file, provider_name, invoice_issuer_name, publisher_name,
+    CAST(NULL AS VARCHAR) AS x_line_item_id, x_file, provider_name, invoice_issuer_name, publisher_name,
     billing_account_id, sub_account_id, invoice_id, billing_currency, billing_period_start, billing_period_end,
     charge_period_start, charge_period_end, charge_category, charge_class, charge_frequency, charge_description,
     service_name, x_service_code, CAST(NULL AS VARCHAR) AS x_line_item_type, x_usage_type, x_operation, region_id,
     availability_zone, resource_id, sku_id, pricing_unit, consumed_quantity, commitment_discount_id,
     commitment_discount_status, billed_cost, effective_cost, list_cost, contracted_cost,
     CASE WHEN len(tag_list) > 0
-         THEN map_from_entries(list_filter(tag_list, lambda tag, place: tag.k IS NOT NULL AND tag.v IS NOT NULL
-             AND list_position(list_transform(tag_list, lambda other: other.k), tag.k) = place)) END AS tags,
+         THEN map_from_entries(list_sort(list_filter(tag_list, lambda tag, place: tag.k IS NOT NULL AND tag.v IS NOT NULL
+             AND list_position(list_transform(tag_list, lambda other: other.k), tag.k) = place))) END AS tags,
     x_principal, CASE WHEN contains(resource_id, 'inference-profile/') THEN resource_id END AS x_inference_profile,
     charge_family AS x_charge_family, model AS x_model, token_class AS x_token_class,
     CASE WHEN token_class IS NULL THEN NULL

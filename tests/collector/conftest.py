@@ -51,6 +51,11 @@ class House:
         (only,) = self.rows(query)
         return only
 
+    def attributed(self) -> None:
+        """Forget which hours changed, as attribution does once it has worked them out."""
+        with duckdb.connect(str(self.layout.warehouse)) as connection:
+            connection.execute("DELETE FROM touched_hour")
+
     def refused(self) -> list[tuple[Any, ...]]:
         """(location, line number, reason) of what was refused."""
         return self.rows("SELECT location, line_number, reason FROM rejected_row ORDER BY ALL")

@@ -38,7 +38,7 @@ def test_a_bedrock_line_in_full(house: House, export: Export) -> None:
     ) == (
         "100000000001/cur2", "2026-11", "aws", "AWS", "AWS", "100000000001", "210000000012", None, "USD", "Usage", None,
         "Usage-Based", "Amazon Bedrock Service", "AmazonBedrockService", "Usage", "USE1-Claude4.6Sonnet-input-tokens",
-        "us-east-1", "1M tokens", Decimal("0.5"), Decimal("1.65"), Decimal("1.65"), Decimal("1.65"), None,
+        "us-east-1", "1M tokens", Decimal("0.5"), Decimal("1.65"), Decimal("1.65"), Decimal("1.65"), Decimal("1.65"),
         {"user_team": "search"}, "arn:aws:sts::2:assumed-role/gateway/x",
     )  # fmt: skip
     assert house.row(

@@ -80,7 +80,7 @@ def test_staged_lines_have_exactly_the_columns_of_billing_line(desk: Desk) -> No
     desk.stage(charge())
     wanted = [column.name for column in metadata.tables["billing_line"].columns]
     staged = desk.connection.execute("SELECT column_name FROM (DESCRIBE staged_line)").fetchall()
-    assert sorted(name for (name,) in staged) == sorted(wanted[wanted.index("line_digest") :])
+    assert sorted(name for (name,) in staged) == sorted(wanted[wanted.index("x_line_item_id") :])
 
 
 def test_costs_are_the_written_decimals_and_rounded_half_even_once(desk: Desk) -> None:
@@ -395,13 +395,6 @@ def test_how_a_machine_was_bought_and_what_class_a_cost_is_of(
 ) -> None:
     desk.stage(charge(**changes))
     assert desk.row("x_purchase_option, x_cost_class") == expected
-
-
-def test_a_digest_is_of_what_a_line_says_and_not_of_the_delivery(desk: Desk) -> None:
-    desk.stage(charge(x_ExportDateTime="1", Id="1", Tags=""), charge(x_ExportDateTime="2", Id="2"))
-    assert desk.rows("count(DISTINCT line_digest)") == [(1,)]
-    desk.stage(charge(RegionId="a"), charge(RegionId="b"), charge(AvailabilityZone="a"))
-    assert desk.rows("count(DISTINCT line_digest)") == [(3,)]
 
 
 def test_of_a_replaced_delivery_only_the_totals_are_worked_out(desk: Desk) -> None:
