@@ -107,6 +107,30 @@ def member(world: World, resource: str, route: str, role: str, **facts: Any) -> 
         world._insert(c, "pool_member", row)
 
 
+def split(world: World, name: str, workload: str, start: str, gpus: str, cost: str, **facts: Any) -> None:
+    """What the bill says a workload's pod had of a node's GPUs in one hour."""
+    with world.connected() as c:
+        row = {
+            "load_id": "bill",
+            "export_name": "export",
+            "billing_period": start[:7],
+            "currency": "USD",
+            "charge_period_start": start,
+            "charge_period_end": datetime.fromisoformat(start) + timedelta(hours=1),
+            "parent_resource_id": f"i-{name}",
+            "resource_id": f"arn:aws:eks:us-east-1:1:pod/{CLUSTER}/llm/{workload}-7d9f",
+            "cluster": CLUSTER,
+            "namespace": "llm",
+            "workload": workload,
+            "usage_type": "USE1-EKS-EC2-Accelerator-Hours",
+            "split_cost": cost,
+            "unused_cost": 0,
+            "quantity": gpus,
+            **facts,
+        }
+        world._insert(c, "split_cost_line", row)
+
+
 def machine(world: World, name: str, start: str, cost: str, *, hours: str = "1", **facts: Any) -> None:
     """The bill line of a node's instance for one hour."""
     world.line(

@@ -39,7 +39,8 @@ def touch(connection: duckdb.DuckDBPyConnection) -> None:
         WHERE t.reason = 'metrics' AND t.hour + n * INTERVAL 1 HOUR NOT IN (SELECT hour FROM work_hour);
         CREATE OR REPLACE TEMP TABLE node_now AS
         SELECT instance_id AS resource_id, cluster, node, gpus, gpu_type, first_minute, last_minute FROM fleet_node
-        UNION ALL SELECT resource_id, cluster, member_id, gpus, gpu_type, valid_from, valid_to FROM fleet_member;
+        UNION ALL SELECT resource_id, cluster, member_id, gpus, gpu_type, valid_from, valid_to FROM fleet_member
+        UNION ALL SELECT resource_id, cluster, 'split', gpus, NULL, valid_from, valid_to FROM split_machine;
         CREATE OR REPLACE TEMP TABLE pod_now AS
         SELECT cluster, namespace, pod, life_from, life_to, route, pool, role, version, running_first, engine_first,
                engine_last

@@ -20,6 +20,7 @@ def prepare(connection: duckdb.DuckDBPyConnection, settings: WarehouseSettings) 
     _names(connection, settings.fleet)
     _members(connection)
     _nodes(connection)
+    _split(connection, settings.fleet)
     _pods(connection, settings.fleet)
     _routes(connection, settings.fleet)
     connection.execute(
@@ -27,7 +28,8 @@ def prepare(connection: duckdb.DuckDBPyConnection, settings: WarehouseSettings) 
         CREATE OR REPLACE TEMP TABLE fleet_resource AS
         SELECT resource_id, min(cluster) AS cluster, max(gpus) AS gpus FROM (
             SELECT instance_id AS resource_id, cluster, gpus FROM fleet_node
-            UNION ALL SELECT resource_id, cluster, gpus FROM fleet_member)
+            UNION ALL SELECT resource_id, cluster, gpus FROM fleet_member
+            UNION ALL SELECT resource_id, cluster, gpus FROM split_machine)
         GROUP BY resource_id;
         CREATE OR REPLACE TEMP TABLE fleet_commitment AS
         SELECT DISTINCT l.commitment_discount_id FROM billing_line AS l
@@ -105,6 +107,58 @@ def _nodes(connection: duckdb.DuckDBPyConnection) -> None:
                OR (s.concept = 'node_allocatable_gpu' AND s.labels['resource'] = 'nvidia_com_gpu')
             GROUP BY l.cluster, l.node, l.instance_id
         ) AS g ON g.cluster = n.cluster AND g.node = n.node AND g.instance_id = n.instance_id
+        """
+    )
+
+
+def _split(connection: duckdb.DuckDBPyConnection, settings: FleetSettings) -> None:
+    """`split_machine`: instances that only the bill's split costs tell of; their pods join `fleet_member`.
+
+    A pod's GPUs are the most that it had; a workload's, those of its pods in that hour. What no pod had is requested
+    by nobody, as with any machine.
+    """
+    workloads = [[workload, route.name] for route in settings.routes for workload in route.workloads]
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE split_pod AS
+        WITH serves AS (
+            SELECT {_key("p[1]")} AS workload, min(p[2]) AS route
+            FROM (SELECT unnest(CAST(? AS VARCHAR[][])) AS p) GROUP BY ALL
+        ),
+        hour_pod AS (
+            SELECT DISTINCT ON (s.parent_resource_id, s.resource_id, s.charge_period_start)
+                   s.parent_resource_id, coalesce(s.cluster, '') AS cluster, w.route, s.workload, s.charge_period_start,
+                   s.charge_period_end, s.quantity
+            FROM split_cost_line AS s INNER JOIN serves AS w ON w.workload = {_key("s.workload")}
+            ANTI JOIN fleet_node AS n ON n.instance_id = s.parent_resource_id
+            ANTI JOIN fleet_member AS m ON m.resource_id = s.parent_resource_id
+            WHERE s.usage_type LIKE '%Accelerator-Hours' AND s.quantity > 0
+            ORDER BY s.parent_resource_id, s.resource_id, s.charge_period_start, s.quantity DESC, s.export_name
+        ),
+        hour_workload AS (
+            SELECT parent_resource_id, cluster, route, workload, charge_period_start,
+                   max(charge_period_end) AS charge_period_end, CAST(ceil(sum(quantity)) AS BIGINT) AS gpus
+            FROM hour_pod GROUP BY ALL
+        )
+        SELECT parent_resource_id AS resource_id, cluster, route, workload AS pool, max(gpus) AS gpus,
+               min(charge_period_start) AS valid_from, max(charge_period_end) AS valid_to
+        FROM hour_workload GROUP BY ALL
+        """,
+        [workloads],
+    )
+    connection.execute(
+        """
+        INSERT INTO fleet_member BY NAME
+        SELECT md5(CAST(to_json(row('split', p.resource_id, p.cluster, p.route, p.pool, p.gpus, p.valid_from,
+                   p.valid_to)) AS VARCHAR)) AS member_id,
+               p.*, 'mixed' AS role
+        FROM split_pod AS p;
+        CREATE OR REPLACE TEMP TABLE split_machine AS
+        SELECT p.resource_id, p.cluster,
+               greatest(max(TRY_CAST(l.x_other['product_gpu'] AS BIGINT)), max(p.gpus)) AS gpus,
+               min(p.valid_from) AS valid_from, max(p.valid_to) AS valid_to
+        FROM split_pod AS p INNER JOIN billing_line AS l ON l.resource_id = p.resource_id
+        GROUP BY p.resource_id, p.cluster
         """
     )
 

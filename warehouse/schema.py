@@ -207,6 +207,7 @@ split_cost_line = _evidence(
     Column("usage_type", String),
     Column("split_cost", Money(), comment="the pod's own part, amortised"),
     Column("unused_cost", Money(), comment="its part of what no pod used"),
+    Column("quantity", Money(), comment="GPUs, cores or GB that the pod reserved or used, whichever is more"),
 )
 
 bill_version = _evidence(

@@ -117,6 +117,11 @@ class RouteSettings(Settings):
 
     name: str = Field(min_length=1, description="as pods are labelled, or as the engine calls the model")
     models: tuple[str, ...] = Field((), description="further names in the usage log, e.g. LoRA adapters")
+    workloads: tuple[str, ...] = Field(
+        (),
+        description="Kubernetes workloads (Deployments, ...) that serve it, as split costs of the bill name them; used "
+        "for instances that neither metrics nor a pool table tell of",
+    )
     weights: WorkWeights | None = Field(None, description="default: those of the fleet")
 
 
@@ -141,7 +146,7 @@ class FleetSettings(Settings):
     def _names_are_clear(cls, value: tuple[RouteSettings, ...]) -> tuple[RouteSettings, ...]:
         owner: dict[str, str] = {}
         for route in value:
-            for name in {route.name, *route.models}:
+            for name in {route.name, *route.models, *route.workloads}:
                 if owner.setdefault(name, route.name) != route.name:
                     raise ValueError(f"`{name}` is named by the routes {owner[name]} and {route.name}; keep one")
         return value

@@ -205,11 +205,12 @@ def _filled(connection: duckdb.DuckDBPyConnection, sql: str, columns: dict[str, 
 
 
 def _other(columns: Sequence[str]) -> str:
-    """Columns without a place in billing_line, as a map; NULL where a line leaves one empty."""
-    if not columns:
-        return "CAST(NULL AS MAP(VARCHAR, VARCHAR))"
+    """Columns without a place in billing_line, as a map; a line that leaves one empty has NULL there."""
+    # how many GPUs a machine has stands in the map of the product, which has no place
+    pairs = ", ".join(
+        ["'product_gpu', nullif(product['gpu'], '')", *(f"{literal(column)}, {_written(column)}" for column in columns)]
+    )
     # several times as fast as MAP(), which looks for equal keys in every row
-    pairs = ", ".join(f"{literal(column)}, {_written(column)}" for column in columns)
     return f"CAST(json_object({pairs}) AS MAP(VARCHAR, VARCHAR))"
 
 

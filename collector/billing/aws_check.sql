@@ -18,7 +18,8 @@ SELECT strftime(bill_billing_period_start_date, '%Y-%m') AS billing_period, line
     coalesce(CASE WHEN getvariable('is_net') THEN money(split_line_item_net_split_cost) END,
              money(split_line_item_split_cost)) AS split_cost,
     coalesce(CASE WHEN getvariable('is_net') THEN money(split_line_item_net_unused_cost) END,
-             money(split_line_item_unused_cost)) AS unused_cost
+             money(split_line_item_unused_cost)) AS unused_cost,
+    money(line_item_usage_amount) AS quantity
 FROM (
     SELECT *, list_transform(list_concat(coalesce(map_entries(resource_tags), []), coalesce(map_entries(tags), [])),
         lambda entry: struct_pack(k := regexp_replace(lower(entry.key), '[^a-z0-9]+', '_', 'g'), v := entry.value)) AS said

@@ -54,7 +54,7 @@ def test_an_upgrade_stands_at_the_head_and_again_changes_nothing(migrated: Path)
     before = columns(migrated)
     run.upgrade("evidence", url)
     assert columns(migrated) == before
-    assert run.current("evidence", url) == run.heads("evidence") == ("evidence_0003",)
+    assert run.current("evidence", url) == run.heads("evidence") == ("evidence_0004",)
 
 
 def test_a_downgrade_takes_every_table_away(migrated: Path) -> None:
