@@ -163,7 +163,7 @@ SELECT classed.*,
          WHEN regexp_matches(usage, 'long[-_]?(ctx|context)') THEN 'long' ELSE 'base' END AS context_tier,
     -- 4.5, in this order; what is not time of a machine and no commitment has no purchase option
     CASE WHEN has_plan OR line_item_line_item_type LIKE 'SavingsPlan%' THEN 'savings_plan'
-         WHEN is_capacity_block THEN 'capacity_block'
+         WHEN is_capacity_block OR contains(usage, 'capacityblock') THEN 'capacity_block'
          WHEN has_reservation THEN 'reserved'
          WHEN contains(usage, 'spotusage') THEN 'spot'
          WHEN regexp_matches(usage, 'unused(box|ded)|reservation:') THEN 'unused_reservation'
@@ -178,7 +178,7 @@ SELECT classed.*,
          WHEN regexp_matches(usage, 'ebs:|timedstorage|requests-tier|volumeusage|snapshotusage|storage') THEN 'storage'
          WHEN line_item_usage_type IS NOT NULL AND is_usage THEN 'other' END AS cost_class
 FROM (
-    SELECT *, regexp_matches(usage, '(box|spot|ded|dedicated|host)usage|unused(box|ded)|reservation:|[-:]ml\.') AS is_machine,
+    SELECT *, regexp_matches(usage, '(box|spot|ded|dedicated|host|capacityblock)usage|unused(box|ded|capacityblock)|reservation:|[-:]ml\.') AS is_machine,
         -- us-east-1's have no prefix: BoxUsage:p5.48xlarge, EUW1-SpotUsage:g6e.xlarge, USE1-Host:ml.g5.xlarge
         regexp_extract(usage, '[:-](?:ml\.)?([a-z0-9-]+)\.[a-z0-9-]+$', 1) AS machine_family
     FROM classed

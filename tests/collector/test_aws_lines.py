@@ -43,6 +43,8 @@ BOUGHT = [
     (monthly("RIFee", 1.0, "AmazonEC2", line_item_usage_type="HeavyUsage:p5.48xlarge", **RESERVATION), "reserved"),
     (line("Fee", 1.0, "AmazonEC2", 0, **BLOCK), "capacity_block"),
     (machine("BoxUsage:p5.48xlarge", **BLOCK), "capacity_block"),
+    (machine("CapacityBlockUsage:p5.48xlarge"), "capacity_block"),
+    (machine("UnusedCapacityBlock:p5.48xlarge"), "capacity_block"),
     (machine("UnusedBox:p5.48xlarge"), "unused_reservation"),
     (machine("USE2-Reservation:p4de.24xlarge"), "unused_reservation"),
     (machine("UnusedDed:p4d.24xlarge"), "unused_reservation"),

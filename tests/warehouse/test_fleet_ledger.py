@@ -240,6 +240,21 @@ def test_what_the_cluster_costs_as_a_whole_goes_to_its_pools(world):
     }
 
 
+def test_used_hours_of_a_capacity_block_are_of_its_cluster_and_unused_ones_idle(world):
+    serve(world)
+    fleet.machine(world, "n1", HOUR, "12")
+    block = {
+        "resource_id": "arn:aws:ec2:us-east-1:1:capacity-reservation/cr-0abc",
+        "tags": {"aws_eks_cluster_name": "east"},
+        "x_cost_class": "accelerator",
+        "x_purchase_option": "capacity_block",
+    }
+    world.line(HOUR, "30", x_usage_type="CapacityBlockUsage:p5.48xlarge", **block)
+    world.line(HOUR, "7", x_usage_type="UnusedCapacityBlock:p5.48xlarge", **block)
+    fleet.asked(world, "2026-10-07 10:30", {"key_alias": "search-1"}, uncached_input=5900, output=590)
+    assert kinds(world) == {("idle", "not_in_cluster"): 7, ("shared", None): 30, ("usage", None): 12}
+
+
 def test_a_daily_line_of_an_instance_is_shared_by_those_who_used_the_fleet_that_day(world):
     serve(world)
     fleet.machine(world, "n1", HOUR, "12")

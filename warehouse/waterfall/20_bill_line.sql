@@ -75,8 +75,11 @@ FROM (
         coalesce(l.x_scope, 'regional') AS scope,
         coalesce(l.x_context_tier, 'base') AS context_tier,
         coalesce(r.cluster, k.cluster) AS cluster, l.resource_id AS resource_id,
-        coalesce(r.gpus, CASE WHEN k.cluster IS NOT NULL AND l.x_cost_class = 'accelerator'
-            AND l.resource_id IS NOT NULL THEN 1 END) AS fleet_gpus,
+        coalesce(r.gpus, CASE
+            -- used hours of a Capacity Block name the block, not the machines: its cluster shares them
+            WHEN l.x_purchase_option = 'capacity_block' AND l.x_usage_type NOT LIKE '%Unused%' THEN NULL
+            WHEN k.cluster IS NOT NULL AND l.x_cost_class = 'accelerator' AND l.resource_id IS NOT NULL THEN 1
+        END) AS fleet_gpus,
         CASE WHEN lower(l.pricing_unit) IN ('hrs', 'hours', 'hour', 'hr')
              THEN CAST(round(CAST(l.consumed_quantity AS DOUBLE) * 3600000) AS BIGINT)
              WHEN lower(l.pricing_unit) IN ('minutes', 'minute', 'mins', 'min')
