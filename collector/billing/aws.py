@@ -3,18 +3,17 @@
 Sources: reference/billing.md 3.1, 4, 5; the SQL is in aws_line.sql and aws_check.sql.
 """
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from collector.billing.aws_files import REMEDY, literal, open_files, quoted
+from collector.billing.aws_files import REMEDY, open_files
 from collector.billing.format import Staging
-from collector.queries import HERE, NOT_THE_FILE, queries
+from collector.billing.refusal import reading
+from collector.queries import HERE, bare, literal, queries, quoted
 from collector.source import CollectError
 
 REQUIRED = (
@@ -72,14 +71,14 @@ def stage(
     bill. `left_out` are split-cost lines, which repeat what the instance's own line says.
     """
     sql, checks = queries("billing/aws_line.sql"), queries("billing/aws_check.sql")
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE aws_shape ({_bare(sql['columns'])})")
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE aws_shape ({bare(sql['columns'])})")
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE accelerator_family AS FROM read_csv(?, header = true, all_varchar = true)",
         [str(HERE / "billing" / "accelerator_family.csv")],
     )
     connection.execute("SET VARIABLE billing_period = ?", [period])
     shape = {row[0]: row[1] for row in connection.execute("DESCRIBE aws_shape").fetchall()}
-    with _reading(where):
+    with reading(where, REMEDY):
         columns = open_files(connection, files, shape, where)
         missing = [column for column in REQUIRED if column not in columns]
         if files and columns and missing:
@@ -170,27 +169,6 @@ def _unknown(of_no_class: int, of_no_model: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-@contextmanager
-def _reading(where: str) -> Iterator[None]:
-    """Statements that read the files: what is wrong with those refuses them, without a word of their content."""
-    try:
-        yield
-    except NOT_THE_FILE:
-        raise
-    except duckdb.Error as error:
-        raise CollectError(
-            f"the data files cannot be read{_line(error)} ({type(error).__name__}): a row that does not fit the "
-            "header, a value that is no number or time, or a damaged file",
-            where,
-            REMEDY,
-        ) from None
-
-
-def _line(error: duckdb.Error) -> str:
-    found = re.search(r"Line: (\d+)", str(error))
-    return f" at line {found[1]}" if found else ""
-
-
 def _differ(one: str | None, other: str | None) -> bool:
     return abs(Decimal(one or 0) - Decimal(other or 0)) > max(Decimal("0.01"), abs(Decimal(one or 0)) / 1_000_000)
 
@@ -228,7 +206,3 @@ def _tags(totals_only: bool) -> str:
         "lambda tag: struct_pack(k := regexp_replace(regexp_replace(lower(tag.key), '[^a-z0-9]+', '_', 'g'), "
         "'^resource_tags_', ''), v := tag.value)) END"
     )
-
-
-def _bare(section: str) -> str:
-    return "\n".join(line for line in section.splitlines() if not line.startswith("--"))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import duckdb
 
+from collector.queries import literal, quoted
 from collector.source import CollectError
 
 REMEDY = "Nothing of this delivery was loaded; copy the files again, or wait for the next delivery"
@@ -188,13 +189,3 @@ def squashed(name: str) -> str:
 
 
 PRODUCT = {squashed(name): name for name in FLAT_PRODUCT | MAP_PRODUCT}
-
-
-def quoted(column: str) -> str:
-    """A name as an SQL identifier."""
-    return '"' + column.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"

@@ -13,17 +13,17 @@ dollars is a line in dollars.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from collector.billing.focus_files import REMEDY, literal, open_files, quoted
+from collector.billing.focus_files import REMEDY, open_files
 from collector.billing.format import Staging
-from collector.queries import HERE, NOT_THE_FILE, queries
+from collector.billing.refusal import reading
+from collector.queries import HERE, bare, literal, queries, quoted
 from collector.source import CollectError
 
 MARKS = frozenset({"billedcost", "effectivecost", "chargeperiodstart"})
@@ -125,7 +125,7 @@ class Focus:
         in a bill: of another billing period than `period`, without time, currency, cost or category.
         """
         sql, classes = queries("billing/focus.sql"), queries("billing/focus_class.sql")
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE focus_shape ({_bare(sql['columns'])})")
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE focus_shape ({bare(sql['columns'])})")
         for table, file in TABLES.items():
             connection.execute(
                 f"CREATE OR REPLACE TEMP TABLE {table} AS FROM read_csv(?, header = true, all_varchar = true)",
@@ -134,12 +134,12 @@ class Focus:
         connection.execute("SET VARIABLE billing_period = ?", [period])
         connection.execute(sql["macros"])
         connection.execute(classes["macros"])
-        with _reading(where):
+        with reading(where, REMEDY):
             columns = open_files(connection, files, where)
             connection.execute(sql["charge"])
             check = _checked(connection, sql, columns, files, where)
             connection.execute(_line(connection, sql, check["filled"]))
-            connection.execute(classes["class"].replace("{{way}}", _bare(sql["way"])))
+            connection.execute(classes["class"].replace("{{way}}", bare(sql["way"])))
             connection.execute(sql["staged"])
             staging = _staging(connection, sql, columns, check, where)
         for view in ("focus_charge", "focus_file"):
@@ -180,7 +180,7 @@ def _line(connection: duckdb.DuckDBPyConnection, sql: Mapping[str, str], filled:
         filled = []
     kept = [column for column in filled if column.lower() not in PLACED]
     other = f"MAP([{', '.join(map(literal, kept))}], [{', '.join(map(quoted, kept))}])" if kept else NO_OTHER
-    way = ", ".join(f"coalesce(CAST({column.strip()} AS VARCHAR), '')" for column in _bare(sql["way"]).split(","))
+    way = ", ".join(f"coalesce(CAST({column.strip()} AS VARCHAR), '')" for column in bare(sql["way"]).split(","))
     replaced = {
         "other": other,
         "tags": "focus_tags(Tags)" if "tags" in {column.lower() for column in filled} else NO_TAGS,
@@ -221,25 +221,3 @@ def _staging(
     notes += [f"{told[name]:,} lines {what}" for name, what in REMARKS.items() if told[name]]
     notes += [what for name, what in READINGS.items() if check[name]]
     return Staging(check["lines"], check["lines_without_money"], check["account"] or "", sums, tuple(notes))
-
-
-@contextmanager
-def _reading(where: str) -> Iterator[None]:
-    """Statements that read the files: what is wrong with those refuses them, without a word of their content."""
-    try:
-        yield
-    except NOT_THE_FILE:
-        raise
-    except duckdb.Error as error:
-        line = re.search(r"Line: (\d+)", str(error))
-        at = f" at line {line[1]}" if line else ""
-        raise CollectError(
-            f"the files cannot be read{at} ({type(error).__name__}): a row that does not fit the header, a number "
-            "too large, or a damaged file",
-            where,
-            REMEDY,
-        ) from None
-
-
-def _bare(section: str) -> str:
-    return "\n".join(line for line in section.splitlines() if not line.startswith("--")).strip()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 
+from collector.queries import literal, quoted
 from collector.source import CollectError
 
 REQUIRED = (
@@ -97,11 +98,3 @@ def _as_text(name: str, kind: str) -> str:
         return f"CAST(to_json({quoted(name)}) AS VARCHAR)"
     text = f"CAST({quoted(name)} AS VARCHAR)"
     return f"CASE WHEN {text} NOT IN ('', 'NULL', 'null') THEN {text} END" if kind == "VARCHAR" else text
-
-
-def quoted(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
