@@ -135,7 +135,11 @@ billing_line = _evidence(
     Column("tags", Map()),
     Column("x_principal", String),
     Column("x_inference_profile", String),
-    Column("x_charge_family", String, comment="model_api, support, tax, credit, discount, commitment, other"),
+    Column(
+        "x_charge_family",
+        String,
+        comment="model_api, model_endpoint, support, tax, credit, discount, commitment, other",
+    ),
     Column("x_model", String, comment="model as the bill spells it, normalised; NULL if the line names none"),
     Column("x_token_class", String, comment="uncached_input, cache_read, cache_write_5m, cache_write_1h, output"),
     Column("x_tokens", BigInteger, comment="consumed quantity in tokens; NULL if the unit is not tokens or unknown"),

@@ -35,6 +35,9 @@ resource_tags MAP(VARCHAR, VARCHAR), tags MAP(VARCHAR, VARCHAR)
 CREATE OR REPLACE TEMP MACRO counts_no_tokens(usage) AS regexp_matches(usage,
     'modelunit|custommodel|customization|rft-training|guardrail|evaluation|invokeflow|bedrockflow|optimizeprompt|prompt-routing|grounding|generatesql|structuredretrieve|search_?unit|dataautomation|image|video|sonic|speech|tpm|provisionedthroughput');
 
+-- Machines and calls of SageMaker that answer requests, and not those that train or try out.
+CREATE OR REPLACE TEMP MACRO is_endpoint(usage) AS regexp_matches(usage, '(^|-)(host|asyncinf|tsform|serverless-?inf)');
+
 -- :check
 -- grain: one row for the delivery
 SELECT
@@ -116,6 +119,7 @@ family AS MATERIALIZED (
                 OR (bill_billing_entity = 'AWS Marketplace' AND contains(product_name, 'Bedrock')) THEN 'model_api'
             WHEN starts_with(line_item_product_code, 'AWSSupport') OR starts_with(product_name, 'AWS Support')
                 OR line_item_product_code IN ('AWSDeveloperSupport', 'OCBPremiumSupport') THEN 'support'
+            WHEN line_item_product_code = 'AmazonSageMaker' AND is_endpoint(lower(line_item_usage_type)) THEN 'model_endpoint'
             ELSE 'other'
         END AS charge_family,
         -- What a unit holds: Marketplace says it in the description's third part, the others in the unit.
@@ -165,7 +169,7 @@ SELECT classed.*,
     CASE WHEN has_plan OR line_item_line_item_type LIKE 'SavingsPlan%' THEN 'savings_plan'
          WHEN is_capacity_block OR contains(usage, 'capacityblock') THEN 'capacity_block'
          WHEN has_reservation THEN 'reserved'
-         WHEN contains(usage, 'spotusage') THEN 'spot'
+         WHEN regexp_matches(usage, 'spotusage|(^|-)trspt:') THEN 'spot'
          WHEN regexp_matches(usage, 'unused(box|ded)|reservation:') THEN 'unused_reservation'
          WHEN is_machine THEN 'on_demand' END AS purchase_option,
     CASE WHEN is_machine AND (coalesce(TRY_CAST(gpus AS INTEGER), 0) > 0 OR family.family IS NOT NULL) THEN 'accelerator'

@@ -90,6 +90,8 @@ family AS (
             WHEN coalesce(is_api_service, FALSE) OR model_id IS NOT NULL OR direction IS NOT NULL
                 OR (is_ai AND (consumed_tokens IS NOT NULL OR priced_tokens IS NOT NULL OR regexp_matches(all_said, '\btokens?\b')))
                 THEN 'model_api'
+            WHEN contains(service, 'sagemaker') AND regexp_matches(usage, '(^|-)(host|asyncinf|tsform|serverless-?inf)')
+                THEN 'model_endpoint'
             ELSE 'other'
         END AS charge_family
     FROM said

@@ -43,6 +43,7 @@ BOUGHT = [
     (monthly("RIFee", 1.0, "AmazonEC2", line_item_usage_type="HeavyUsage:p5.48xlarge", **RESERVATION), "reserved"),
     (line("Fee", 1.0, "AmazonEC2", 0, **BLOCK), "capacity_block"),
     (machine("BoxUsage:p5.48xlarge", **BLOCK), "capacity_block"),
+    (machine("USE1-TrSpt:ml.g5.2xlarge", product="AmazonSageMaker"), "spot"),
     (machine("CapacityBlockUsage:p5.48xlarge"), "capacity_block"),
     (machine("UnusedCapacityBlock:p5.48xlarge"), "capacity_block"),
     (machine("UnusedBox:p5.48xlarge"), "unused_reservation"),
@@ -99,6 +100,24 @@ def test_what_kind_of_cost_a_line_is(house: House, export: Export, row: dict[str
     export.deliver([row])
     house.collect(bill(export))
     assert house.row("SELECT x_cost_class FROM billing_line") == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("usage_type", "family"),
+    [
+        ("USE1-Host:ml.g5.2xlarge", "model_endpoint"),
+        ("AsyncInf:ml.g5.xlarge", "model_endpoint"),
+        ("USE1-ServerlessInf:Memory-4GB", "model_endpoint"),
+        ("USE1-Train:ml.p5.48xlarge", "other"),
+        ("USE1-Studio:ml.t3.medium", "other"),
+    ],
+)
+def test_what_answers_requests_of_sagemaker_is_inference(
+    house: House, export: Export, usage_type: str, family: str
+) -> None:
+    export.deliver([machine(usage_type, product="AmazonSageMaker")])
+    house.collect(bill(export))
+    assert house.row("SELECT x_charge_family FROM billing_line") == (family,)
 
 
 def test_a_usage_type_that_nobody_knows_is_kept_without_a_class_and_remarked(house: House, export: Export) -> None:

@@ -349,6 +349,7 @@ FAMILIES: list[tuple[dict[str, str], tuple[Any, ...]]] = [
     ({"ServiceName": "Amazon Bedrock", "ServiceCategory": "AI and Machine Learning"}, ("Usage", "model_api")),
     ({"ServiceName": "Amazon Bedrock", "ChargeCategory": "Tax"}, ("Tax", "tax")),
     ({"ServiceName": "Amazon SageMaker", "ServiceCategory": "AI and Machine Learning"}, ("Usage", "other")),
+    ({"ServiceName": "Amazon SageMaker", "x_UsageType": "USE1-Host:ml.g5.xlarge"}, ("Usage", "model_endpoint")),
     ({"ChargeCategory": "usage"}, ("Usage", "other")),
 ]
 

@@ -93,6 +93,14 @@ def test_once_the_bill_is_a_day_past_a_bucket_unmatched_calls_are_variance_and_c
     assert world.rows("SELECT variance_tokens FROM match_hour ORDER BY hour") == [(40,), (0,)]
 
 
+def test_a_model_endpoint_that_no_pool_table_names_is_inference_of_nobody(world):
+    world.line("2026-10-07 10:00", "5", service_name="Amazon SageMaker", x_charge_family="model_endpoint")
+    world.attribute()
+    assert postings(world, "kind, line_class, reason, effective_nano") == [
+        ("unattributed", "in_scope_other", "no_key", 5_000_000_000)
+    ]
+
+
 def test_other_services_are_out_of_scope_and_still_on_the_books(world):
     world.line("2026-10-01 10:00", "5", service_name="Amazon EC2")
     assert postings(world, "kind, line_class, effective_nano") == [("out_of_scope", "out_of_scope", 5_000_000_000)]

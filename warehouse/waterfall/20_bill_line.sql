@@ -65,7 +65,8 @@ FROM (
                      WHEN l.x_service_code = 'AmazonEKS' THEN 'control_plane'
                      WHEN l.x_usage_type LIKE '%BoxUsage%' OR l.x_usage_type LIKE '%SpotUsage%' THEN 'other_compute'
                      ELSE 'network' END
-            WHEN s.name IS NOT NULL OR a.account_id IS NOT NULL THEN 'in_scope_other'
+            WHEN s.name IS NOT NULL OR a.account_id IS NOT NULL OR l.x_charge_family = 'model_endpoint'
+                THEN 'in_scope_other'
             ELSE 'out_of_scope'
         END AS line_class,
         CASE WHEN l.charge_period_start >= p.as_of THEN 1 ELSE 0 END AS is_future,
