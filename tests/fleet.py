@@ -1,13 +1,31 @@
 """A small GPU fleet written by hand, minute by minute, for tests of every room."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from tests.world import World
 
+P = ParamSpec("P")
+R = TypeVar("R")
 CLUSTER = "east"
+
+
+def _at_once(write: Callable[P, R]) -> Callable[P, R]:
+    """What one call writes goes through one connection: opening the warehouse costs more than its rows."""
+
+    @wraps(write)
+    def together(*args: P.args, **kwargs: P.kwargs) -> R:
+        world = args[0]
+        assert isinstance(world, World)
+        with world.connected():
+            return write(*args, **kwargs)
+
+    return together
+
+
 _cluster = CLUSTER
 
 
@@ -22,6 +40,7 @@ def another_cluster(name: str) -> Iterator[None]:
         _cluster = CLUSTER
 
 
+@_at_once
 def node(world: World, name: str, start: str, minutes: int, *, gpus: int = 4, skip: Sequence[int] = ()) -> None:
     """A node of a cluster, seen every minute but those of `skip`; its instance is `i-<name>`."""
     labels = {"node": name, "provider_id": f"aws:///us-east-1a/i-{name}"}
@@ -32,6 +51,7 @@ def node(world: World, name: str, start: str, minutes: int, *, gpus: int = 4, sk
     _minutes(world, "kube_minute", "node_allocatable_gpu", allocatable, start, [gpus] * minutes, skip)
 
 
+@_at_once
 def pod(
     world: World,
     name: str,
@@ -61,6 +81,7 @@ def pod(
         _minutes(world, "kube_minute", "pod_labels", told, start, [1] * minutes, skip)
 
 
+@_at_once
 def engine(
     world: World, name: str, start: str, *, skip: Sequence[int] = (), served: str = "qwen", **samples: Sequence[int]
 ) -> None:
@@ -150,6 +171,7 @@ def rising(step: int, minutes: int = 60, start: int = 0) -> list[int]:
     return [start + step * n for n in range(minutes)]
 
 
+@_at_once
 def serve(
     world: World,
     start: str,
@@ -179,6 +201,7 @@ def serve(
     )
 
 
+@_at_once
 def shown(
     world: World, exporter: str, concept: str, labels: dict[str, str], start: str, values: Sequence[int], **facts: Any
 ) -> None:
@@ -188,6 +211,7 @@ def shown(
     _minutes(world, table, concept, labels, start, values, ())
 
 
+@_at_once
 def asked(world: World, ended_at: str, claims: dict[str, str], **facts: Any) -> str:
     """A call that the fleet answered."""
     return world.call(

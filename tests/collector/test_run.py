@@ -130,7 +130,7 @@ def test_killed_anywhere_and_run_again_the_evidence_is_the_same(build: Builder, 
     assert expected["billing_line"]
 
     killed = 0
-    for wait in (0.0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.1, 1.5, 2.0):
+    for wait in (0.0, 0.15, 0.4, 0.8, 1.5):
         house = build()
         for pause in (wait, wait / 2):
             process = python(WORKER, str(house.data), str(tmp_path / "settings.json"))
@@ -144,7 +144,7 @@ def test_killed_anywhere_and_run_again_the_evidence_is_the_same(build: Builder, 
         assert last.wait() == 0
         assert house.evidence() == expected, f"killed after {wait} s"
         assert not house.layout.spool.exists()
-    assert killed >= 8, "the machine was too fast for this test: it killed nothing"
+    assert killed >= 4, "the machine was too fast for this test: it killed nothing"
 
 
 def _wait_until_open(house: House, process: Any) -> None:

@@ -18,9 +18,9 @@ MANAGED = "provider IS DISTINCT FROM 'self-hosted'"
 
 @pytest.fixture(scope="module", params=[7, WITHOUT_METRICS])
 def restated(request, tmp_path_factory) -> Site:
-    """A company of ten days, loaded, then restated and loaded again; the second without metrics of its own fleet."""
+    """A company of five days, loaded, then restated and loaded again; the second without metrics of its own fleet."""
     folder = tmp_path_factory.mktemp("truth") / f"acme-{request.param}"
-    organisation.write(folder, days=10, scale=0.1, seed=request.param)
+    organisation.write(folder, days=5, scale=0.06, seed=request.param)
     configuration = yaml.safe_load(organisation.config())
     if request.param == WITHOUT_METRICS:
         configuration["sources"] = [each for each in configuration["sources"] if each["kind"] != "openmetrics"]
