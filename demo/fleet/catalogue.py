@@ -4,7 +4,7 @@ Prices are AWS's public on-demand prices in nano-dollars an hour (2026), spot ab
 is that of one year without upfront payment. Speeds of engines follow from the GPUs' bandwidth and arithmetic rate.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from demo.fleet.steps import EngineSpec
 from demo.models import ACCOUNTS, Account
@@ -101,21 +101,7 @@ GPT_OSS_PREFILL_H100 = EngineSpec(
     max_sequences=128,
     kv_tokens=2_410_000,
 )
-GPT_OSS_DECODE_H100 = EngineSpec(
-    gpus=4,
-    step_ns=5_300_000,
-    prompt_token_ns=21_500,
-    cached_token_ns=240,
-    sequence_ns=40_000,
-    context_token_ns=9,
-    attention_ps=1_100,
-    adapter_ns=0,
-    host_ns=700_000,
-    token_budget=2048,
-    max_sequences=128,
-    kv_tokens=2_410_000,
-    caches_prefixes=False,
-)
+GPT_OSS_DECODE_H100 = replace(GPT_OSS_PREFILL_H100, caches_prefixes=False)
 QWEN_14B_L40S = EngineSpec(
     gpus=1,
     step_ns=19_800_000,
