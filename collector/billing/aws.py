@@ -4,6 +4,8 @@ Sources: reference/billing.md 3.1, 4, 5; the SQL is in aws_line.sql and aws_chec
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,9 @@ UNAVAILABLE = {
     "savings_plan_savings_plan_effective_cost": "amortised cost of savings plans",
     "split_line_item_parent_resource_id": "recognising split-cost lines by their parent",
 }
+GPUS = "nullif(product['gpu'], '')"
+"""How many GPUs a machine has stands in the map of its product, which has no place in billing_line."""
+
 REPEATED = ("identity_time_interval", "product_operation", "product_pricing_unit", "product_usagetype")
 """Columns that say again what a column of billing_line says: the charge period, the operation, the unit, the usage."""
 
@@ -56,6 +61,23 @@ WRONG = {
     "lines_without_type": "lines have no line item type",
     "lines_without_cost": "lines have no cost, or one that is no number",
 }
+
+
+@dataclass(frozen=True)
+class Basis:
+    """How a billing month tells its discounts, and what it comes to either way."""
+
+    month: datetime
+    has_net: bool
+    has_lines: bool
+    unblended: Decimal
+    net: Decimal
+
+    @property
+    def is_net(self) -> bool:
+        """By net columns: they are filled, and agree with the discount lines if there are any."""
+        near = max(Decimal("0.01"), abs(self.unblended) / 1_000_000)
+        return self.has_net and (not self.has_lines or abs(self.unblended - self.net) <= near)
 
 
 def stage(
@@ -88,9 +110,8 @@ def stage(
                 "Add them to the export (Data Exports: edit the export's query)",
             )
         check = _checked(connection, sql["check"], bool(files), period, where)
-        twice = check["discount_lines"] and _differ(check["unblended"], check["net"])
-        check["is_net"] = check["has_net"] and not twice
-        connection.execute("SET VARIABLE is_net = ?", [check["is_net"]])
+        months = [Basis(*row) for row in connection.execute(sql["basis"]).fetchall()]
+        connection.execute("SET VARIABLE net_months = ?", [[each.month for each in months if each.is_net]])
         totals_only = connection.execute("SELECT coalesce(getvariable('totals_only'), FALSE)").fetchone() == (True,)
         filled = [] if totals_only else _filled(connection, sql["filled"], columns)
         connection.execute(
@@ -108,13 +129,14 @@ def stage(
     connection.execute("DROP VIEW export_line")
     for table in ("aws_class", "aws_line", "aws_shape", "aws_tags", "accelerator_family"):
         connection.execute(f"DROP TABLE {table}")
-    sums = {"unblended_cost": check["unblended"] or "0", "basis": "net" if check["is_net"] else "unblended"}
+    bases = {"net" if each.is_net else "unblended" for each in months} or {"unblended"}
+    sums = {"unblended_cost": f"{sum(each.unblended for each in months):f}", "basis": " and ".join(sorted(bases))}
     return Staging(
         check["lines"],
         check["split_lines"],
         check["payer_account_id"] or "",
         sums,
-        _notes(columns, check, frozenset(never)) + _unknown(of_no_class, of_no_model),
+        _notes(columns, months, frozenset(never)) + _unknown(of_no_class, of_no_model),
     )
 
 
@@ -141,18 +163,19 @@ def _checked(
     return check
 
 
-def _notes(columns: dict[str, str], check: dict[str, Any], never: frozenset[str]) -> tuple[str, ...]:
+def _notes(columns: dict[str, str], months: Sequence[Basis], never: frozenset[str]) -> tuple[str, ...]:
     """What this delivery cannot tell, and choices that were made for it."""
     notes = [
         f"there is no column {column}, so {what} is unavailable"
         for column, what in UNAVAILABLE.items()
         if columns and column not in columns and column not in never
     ]
-    if check["has_net"] and not check["is_net"]:
-        notes.append(
-            f"discounts are stated twice and the two differ (with discount lines {check['unblended']}, net columns "
-            f"{check['net']}): the discount lines are used"
-        )
+    notes += [
+        f"discounts are stated twice in {each.month:%Y-%m} and the two differ (with discount lines {each.unblended}, "
+        f"net columns {each.net}): the discount lines are used"
+        for each in months
+        if each.has_net and not each.is_net
+    ]
     return tuple(notes)
 
 
@@ -169,31 +192,29 @@ def _unknown(of_no_class: int, of_no_model: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _differ(one: str | None, other: str | None) -> bool:
-    return abs(Decimal(one or 0) - Decimal(other or 0)) > max(Decimal("0.01"), abs(Decimal(one or 0)) / 1_000_000)
-
-
 def _filled(connection: duckdb.DuckDBPyConnection, sql: str, columns: dict[str, str]) -> list[str]:
-    """The export's columns that at least one line fills, by name."""
-    if not columns:
+    """The export's columns that at least one line fills, by name, and `product_gpu` of the product's map."""
+    said = {column: quoted(column) for column in columns}
+    if "product" in columns:
+        said["product_gpu"] = GPUS
+    if not said:
         return []
-    counts = ", ".join(f"count({quoted(column)})" for column in columns)
+    counts = ", ".join(f"count({text})" for text in said.values())
     row = connection.execute(sql.replace("{{counts}}", counts)).fetchone() or ()
-    return sorted(column for column, count in zip(columns, row, strict=True) if count)
+    return sorted(name for name, count in zip(said, row, strict=True) if count)
 
 
 def _other(columns: Sequence[str]) -> str:
     """Columns without a place in billing_line, as a map; a line that leaves one empty has NULL there."""
-    # how many GPUs a machine has stands in the map of the product, which has no place
-    pairs = ", ".join(
-        ["'product_gpu', nullif(product['gpu'], '')", *(f"{literal(column)}, {_written(column)}" for column in columns)]
-    )
+    if not columns:
+        return "CAST(NULL AS MAP(VARCHAR, VARCHAR))"
     # several times as fast as MAP(), which looks for equal keys in every row
+    pairs = ", ".join(f"{literal(column)}, {_written(column)}" for column in columns)
     return f"CAST(json_object({pairs}) AS MAP(VARCHAR, VARCHAR))"
 
 
 def _written(column: str) -> str:
-    return f"nullif(CAST({quoted(column)} AS VARCHAR), '')"
+    return GPUS if column == "product_gpu" else f"nullif(CAST({quoted(column)} AS VARCHAR), '')"
 
 
 def _tags(totals_only: bool) -> str:

@@ -1,6 +1,6 @@
 -- What a delivery of AWS says twice: both sides, as they were read. Into `staged_check` and `staged_split`.
 -- inputs: view `export_line` (the delivery in CUR 2.0 names, numbers as text, absent columns NULL), table `staged_line`;
--- session variable is_net; each billing period of the files is told apart
+-- macro is_net (aws_line.sql); each billing period of the files is told apart
 -- sources: reference/billing.md 4.2 (true-up), 4.4 (discounts), 4.6 (split costs), 10 (checks)
 
 -- :split
@@ -15,9 +15,9 @@ SELECT strftime(bill_billing_period_start_date, '%Y-%m') AS billing_period, line
     coalesce(tag(said, 'aws_eks_workload_name'), tag(said, 'aws_eks_deployment')) AS workload,
     tag(said, 'aws_eks_node') AS node,
     nullif(line_item_usage_type, '') AS usage_type,
-    coalesce(CASE WHEN getvariable('is_net') THEN money(split_line_item_net_split_cost) END,
+    coalesce(CASE WHEN is_net(bill_billing_period_start_date) THEN money(split_line_item_net_split_cost) END,
              money(split_line_item_split_cost)) AS split_cost,
-    coalesce(CASE WHEN getvariable('is_net') THEN money(split_line_item_net_unused_cost) END,
+    coalesce(CASE WHEN is_net(bill_billing_period_start_date) THEN money(split_line_item_net_unused_cost) END,
              money(split_line_item_unused_cost)) AS unused_cost,
     money(line_item_usage_amount) AS quantity
 FROM (
@@ -41,11 +41,11 @@ WITH line AS (
 ),
 amortised AS (
     SELECT strftime(bill_billing_period_start_date, '%Y-%m') AS period, line_item_currency_code AS currency,
-        sum(coalesce(CASE WHEN getvariable('is_net')
+        sum(coalesce(CASE WHEN is_net(bill_billing_period_start_date)
                           THEN money(savings_plan_net_amortized_upfront_commitment_for_billing_period) END,
                      money(savings_plan_amortized_upfront_commitment_for_billing_period), 0))
             FILTER (line_item_line_item_type = 'SavingsPlanRecurringFee') AS savings_plans,
-        sum(coalesce(CASE WHEN getvariable('is_net')
+        sum(coalesce(CASE WHEN is_net(bill_billing_period_start_date)
                           THEN money(reservation_net_amortized_upfront_fee_for_billing_period) END,
                      money(reservation_amortized_upfront_fee_for_billing_period), 0))
             FILTER (line_item_line_item_type = 'RIFee') AS reservations

@@ -1,6 +1,7 @@
 -- AWS's own bills, of either generation, to FOCUS-named billing lines.
 -- grain: one line item; input: view `export_line` (aws_files.py): the files in CUR 2.0 names, absent columns NULL, numbers
--- as text; session variables billing_period (NULL: each line is of its own), is_net
+-- as text; session variables billing_period (NULL: each line is of its own), net_months (first
+-- days of the billing months whose discounts are read from net columns)
 -- invariant: every line that is not split-cost data becomes one line; money is cast once, by money()
 -- sources: reference/billing.md 3.1 (columns), 3.3 (FOCUS), 4.1-4.6 (amortisation, net, discounts, split), 5.1-5.3 (Bedrock)
 
@@ -35,6 +36,9 @@ resource_tags MAP(VARCHAR, VARCHAR), tags MAP(VARCHAR, VARCHAR)
 CREATE OR REPLACE TEMP MACRO counts_no_tokens(usage) AS regexp_matches(usage,
     'modelunit|custommodel|customization|rft-training|guardrail|evaluation|invokeflow|bedrockflow|optimizeprompt|prompt-routing|grounding|generatesql|structuredretrieve|search_?unit|dataautomation|image|video|sonic|speech|tpm|provisionedthroughput');
 
+-- Whether discounts of a line's billing month are read from its net columns.
+CREATE OR REPLACE TEMP MACRO is_net(month) AS list_contains(CAST(getvariable('net_months') AS TIMESTAMP[]), CAST(date_trunc('month', month) AS TIMESTAMP));
+
 -- Machines and calls of SageMaker that answer requests, and not those that train or try out.
 CREATE OR REPLACE TEMP MACRO is_endpoint(usage) AS regexp_matches(usage, '(^|-)(host|asyncinf|tsform|serverless-?inf)');
 
@@ -52,18 +56,23 @@ SELECT
     count(*) FILTER (WHERE coalesce(line_item_line_item_type, '') = '') AS lines_without_type,
     count(*) FILTER (WHERE TRY_CAST(line_item_unblended_cost AS DOUBLE) IS NULL
         OR NOT isfinite(TRY_CAST(line_item_unblended_cost AS DOUBLE))) AS lines_without_cost,
-    min(nullif(bill_payer_account_id, '')) AS payer_account_id,
+    min(nullif(bill_payer_account_id, '')) AS payer_account_id
+FROM export_line;
+
+-- :basis
+-- grain: one billing month; its total by discount lines and by net columns, and whether it has either
+SELECT CAST(date_trunc('month', bill_billing_period_start_date) AS TIMESTAMP) AS month,
     -- Net columns count as there when one of them is not 0 (AWS writes 0 where an account has no discount).
     coalesce(bool_or(TRY_CAST(line_item_net_unblended_cost AS DOUBLE) <> 0), FALSE) AS has_net,
     count(*) FILTER (WHERE line_item_line_item_type LIKE '%Discount' AND TRY_CAST(line_item_unblended_cost AS DOUBLE) <> 0)
-        AS discount_lines,
-    CAST(sum(money(CASE WHEN isfinite(TRY_CAST(line_item_unblended_cost AS DOUBLE)) THEN line_item_unblended_cost END))
-        AS VARCHAR) AS unblended,
-    CAST(sum(CASE WHEN line_item_line_item_type LIKE '%Discount' THEN 0
+        > 0 AS has_lines,
+    sum(money(line_item_unblended_cost)) AS unblended,
+    sum(CASE WHEN line_item_line_item_type LIKE '%Discount' THEN 0
              WHEN isfinite(TRY_CAST(line_item_net_unblended_cost AS DOUBLE)) THEN money(line_item_net_unblended_cost)
-             WHEN isfinite(TRY_CAST(line_item_unblended_cost AS DOUBLE)) THEN money(line_item_unblended_cost)
-             END) AS VARCHAR) AS net
-FROM export_line;
+             ELSE money(line_item_unblended_cost) END) AS net
+FROM export_line
+GROUP BY month
+ORDER BY month;
 
 -- :line
 -- The delivery's lines, read once; split-cost lines (4.6) repeat what the instance's own line says and stay out.
@@ -202,7 +211,7 @@ LEFT JOIN (VALUES
 -- grain: one line with its costs (4.2)
 CREATE OR REPLACE TEMP TABLE staged_line AS
 WITH known AS (
-    SELECT line.* EXCLUDE (resource_tags, tags), tag.normal AS tags, class.* EXCLUDE (line_item_product_code, bill_billing_entity, line_item_line_item_type,
+    SELECT line.* EXCLUDE (resource_tags, tags), is_net(line.bill_billing_period_start_date) AS is_net, tag.normal AS tags, class.* EXCLUDE (line_item_product_code, bill_billing_entity, line_item_line_item_type,
         line_item_usage_type, pricing_unit, product_name, resource_model, gpus), line.line_item_line_item_type AS item_type
     FROM aws_line AS line
     LEFT JOIN aws_tags AS tag
@@ -225,7 +234,7 @@ WITH known AS (
 counted AS (
     SELECT *,
         money(line_item_unblended_cost) AS unblended,
-        CASE WHEN getvariable('is_net') THEN money(line_item_net_unblended_cost) END AS net_unblended,
+        CASE WHEN is_net THEN money(line_item_net_unblended_cost) END AS net_unblended,
         CASE WHEN is_usage OR item_type = 'FlatRateSubscription' THEN money(line_item_usage_amount) END AS quantity,
         money(pricing_public_on_demand_cost) AS list_cost
     FROM known
@@ -233,7 +242,7 @@ counted AS (
 billed AS (
     SELECT *,
         -- On the net basis a discount is inside the net costs of the lines it belongs to; its own line adds nothing.
-        CASE WHEN NOT getvariable('is_net') THEN unblended
+        CASE WHEN NOT is_net THEN unblended
              WHEN charge_family = 'discount' THEN coalesce(net_unblended, 0)
              ELSE coalesce(net_unblended, unblended) END AS billed_cost
     FROM counted
@@ -243,16 +252,16 @@ amortised AS (
         CASE
             WHEN item_type IN ('Usage', 'Tax', 'Credit') THEN billed_cost
             WHEN item_type = 'DiscountedUsage'
-                THEN coalesce(CASE WHEN getvariable('is_net') THEN money(reservation_net_effective_cost) END,
+                THEN coalesce(CASE WHEN is_net THEN money(reservation_net_effective_cost) END,
                               money(reservation_effective_cost), 0)
             WHEN item_type = 'SavingsPlanCoveredUsage'
-                THEN coalesce(CASE WHEN getvariable('is_net') THEN money(savings_plan_net_savings_plan_effective_cost) END,
+                THEN coalesce(CASE WHEN is_net THEN money(savings_plan_net_savings_plan_effective_cost) END,
                               money(savings_plan_savings_plan_effective_cost), 0)
             WHEN item_type IN ('SavingsPlanNegation', 'SavingsPlanUpfrontFee') OR is_reservation_fee THEN 0
             -- The commitment that this hour did not use; on the net basis scaled by the plan's own net share, which is
             -- a quotient and so has no exact decimal: it is worked out as DOUBLE, to twelve places.
             WHEN item_type = 'SavingsPlanRecurringFee' THEN
-                CASE WHEN getvariable('is_net') AND savings_plan_net_recurring_commitment_for_billing_period IS NOT NULL
+                CASE WHEN is_net AND savings_plan_net_recurring_commitment_for_billing_period IS NOT NULL
                           AND coalesce(CAST(savings_plan_amortized_upfront_commitment_for_billing_period AS DOUBLE), 0)
                             + coalesce(CAST(savings_plan_recurring_commitment_for_billing_period AS DOUBLE), 0) <> 0
                      -- the ratio alone is a fraction, to 15 digits; money is multiplied as a decimal
@@ -268,10 +277,10 @@ amortised AS (
                      ELSE coalesce(money(savings_plan_total_commitment_to_date), 0)
                           - coalesce(money(savings_plan_used_commitment), 0) END
             WHEN item_type = 'RIFee' THEN
-                coalesce(CASE WHEN getvariable('is_net')
+                coalesce(CASE WHEN is_net
                               THEN money(reservation_net_unused_amortized_upfront_fee_for_billing_period) END,
                          money(reservation_unused_amortized_upfront_fee_for_billing_period), 0)
-                + coalesce(CASE WHEN getvariable('is_net') THEN money(reservation_net_unused_recurring_fee) END,
+                + coalesce(CASE WHEN is_net THEN money(reservation_net_unused_recurring_fee) END,
                            money(reservation_unused_recurring_fee), 0)
             WHEN item_type = 'Refund' AND line_item_product_code = 'ComputeSavingsPlans'
                  AND starts_with(line_item_line_item_description, 'Refund for one-time fee for Savings Plan ID') THEN 0

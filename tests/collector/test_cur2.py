@@ -303,6 +303,32 @@ def test_net_columns_that_disagree_with_discount_lines_are_remarked_and_the_line
     assert any("discounts are stated twice" in note for note in report.notes)
 
 
+def test_of_a_file_with_two_months_each_has_its_own_basis(house: House, export: Export, tmp_path: Path) -> None:
+    """October tells its discount by net columns, November by lines; one file without a manifest holds both."""
+    october = {
+        "bill_billing_period_start_date": datetime(2026, 10, 1),
+        "bill_billing_period_end_date": datetime(2026, 11, 1),
+        "line_item_usage_start_date": datetime(2026, 10, 2),
+        "line_item_usage_end_date": datetime(2026, 10, 2, 1),
+    }
+    export.deliver(
+        [
+            line("Usage", 100.0, "AmazonEC2", line_item_net_unblended_cost=80.0, **october),
+            line("Usage", 100.0, "AmazonEC2", line_item_net_unblended_cost=0.0),
+            line("EdpDiscount", -10.0, "AmazonEC2"),
+        ]
+    )
+    (data,) = export.root.rglob("*.parquet")
+    (tmp_path / "alone").mkdir()
+    data.rename(tmp_path / "alone" / "bill.parquet")
+    report = house.collect(bill(tmp_path / "alone"))
+    assert house.rows("SELECT billing_period, sum(billed_cost) FROM billing_line GROUP BY ALL ORDER BY ALL") == [
+        ("2026-10", Decimal(80)),
+        ("2026-11", Decimal(90)),
+    ]
+    assert report.loaded[0].result.sums["basis"] == "net and unblended"
+
+
 def test_net_columns_full_of_zeros_are_no_net_columns(house: House, export: Export) -> None:
     export.deliver([line("Usage", 100.0, "AmazonEC2", line_item_net_unblended_cost=0.0)])
     house.collect(bill(export.root))
