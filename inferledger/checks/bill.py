@@ -64,7 +64,7 @@ def _sides(row: Facts) -> str:
     if row["difference"]:
         sides += f", difference {_number(row['difference'])}"
     if row["tolerance"]:
-        sides += f" (up to {_number(row['tolerance'])} is none)"
+        sides += f" (up to {_number(round(row['tolerance'], 2) or row['tolerance'])} is none)"
     about = f"; {row['explanation']}" if row["explanation"] else ""
     return f"{row['billing_period']}, {row['subject']}, {row['currency']}: {sides}{about}"
 
