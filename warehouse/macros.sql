@@ -15,9 +15,14 @@ CREATE OR REPLACE TEMP MACRO edge(amount, upto, total) AS
 CREATE OR REPLACE TEMP MACRO share(amount, upto, weight, total) AS
     edge(amount, upto, total) - edge(amount, upto - weight, total);
 
--- Pico-dollars per token from an amount per million tokens; the same care as nano().
+-- Pico-dollars per token from an amount per million tokens, nine digits behind the point: prices such as $1/12 a million
+-- are no whole number of picos.
 CREATE OR REPLACE TEMP MACRO pico(per_mtok) AS
-    CAST(round(CAST(per_mtok AS DECIMAL(30, 18)) * CAST(1000000 AS DECIMAL(7, 0))) AS BIGINT);
+    CAST(CAST(per_mtok AS DECIMAL(30, 18)) * CAST(1000000 AS DECIMAL(7, 0)) AS DECIMAL(24, 9));
+
+-- What so many tokens or units cost, in whole picos: rounded once.
+CREATE OR REPLACE TEMP MACRO pico_of(units, pico_per_unit) AS
+    CAST(round(CAST(units AS DECIMAL(13, 0)) * pico_per_unit) AS BIGINT);
 
 -- The reporting day of a UTC instant.
 CREATE OR REPLACE TEMP MACRO local_day(instant, zone) AS

@@ -79,6 +79,33 @@ def whole_buckets(connection: duckdb.DuckDBPyConnection) -> None:
         pass
 
 
+UNITS = """
+CREATE OR REPLACE TEMP TABLE work_unit AS
+WITH said AS (
+    SELECT event_key, unit.key AS unit, TRY_CAST(unit.value AS BIGINT) AS units
+    FROM (SELECT event_key, unnest(map_entries(other_units)) AS unit FROM work_event
+          WHERE is_fleet = 0 AND other_units IS NOT NULL)
+),
+known AS (
+    SELECT event_key, unit, units,
+        CASE WHEN regexp_full_match(unit, 'input_(audio|image|video)_tokens') THEN 'uncached_input'
+             WHEN regexp_full_match(unit, 'cache_(audio|image|video)_read_tokens') THEN 'cache_read'
+             WHEN regexp_full_match(unit, 'output_(audio|image|video|citation)_tokens') THEN 'output' END AS part_of,
+        regexp_replace(unit, '_tokens$', '') AS price_class,
+        regexp_replace(regexp_replace(unit, '_tokens$', ''), '^cache_(.*)_read$', 'input_\\1') AS uncached_class
+    FROM said WHERE units > 0
+)
+-- what is said of audio, images, video in the input holds what of it was read from the cache
+SELECT k.event_key, k.unit, k.part_of, k.price_class, k.uncached_class,
+    k.units - CASE WHEN k.part_of = 'uncached_input' THEN coalesce(c.units, 0) ELSE 0 END AS units
+FROM known AS k
+LEFT JOIN known AS c
+    ON c.event_key = k.event_key AND c.part_of = 'cache_read' AND c.uncached_class = k.price_class
+WHERE k.part_of IS NOT NULL OR (k.unit <> 'requests' AND k.unit NOT LIKE '%\\_tokens' ESCAPE '\\')
+"""
+"""What calls used beside tokens (searches, images, seconds) and what of their tokens has prices of its own."""
+
+
 def events(connection: duckdb.DuckDBPyConnection, rebuilt: bool) -> None:
     """Derive the events of every operation that has a record or an event in the hours whose usage changed."""
     if not derived.exists(connection, "usage_event"):
@@ -148,6 +175,7 @@ def work_events(connection: duckdb.DuckDBPyConnection) -> int:
         WHERE e.ended_at <= (SELECT as_of + tolerance_minutes * INTERVAL 1 MINUTE FROM run_parameter)
         """
     )
+    connection.execute(UNITS)
     return steps.count(connection, "work_event")
 
 

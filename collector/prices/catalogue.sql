@@ -135,7 +135,9 @@ SELECT
         WHEN 'input_mtok' THEN 'uncached_input' WHEN 'cache_read_mtok' THEN 'cache_read'
         WHEN 'cache_write_mtok' THEN 'cache_write_5m' WHEN 'cache_write_1h_mtok' THEN 'cache_write_1h'
         WHEN 'output_mtok' THEN 'output'
-        ELSE regexp_replace(amount.price_key, '_(mtok|kcount|mchars|kpages|hours)$', '') END AS token_class,
+        -- tokens and counts are named by what they are, what is measured otherwise by its unit too: input_audio is tokens
+        ELSE regexp_replace(regexp_replace(regexp_replace(amount.price_key, '_(mtok|kcount)$', ''), '_mchars$', '_chars'),
+                            '_kpages$', '_pages') END AS token_class,
     amount.from_input_tokens,
     'USD' AS currency,
     CAST(CAST(amount.written AS DECIMAL(38, 18)) * CASE

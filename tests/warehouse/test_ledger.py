@@ -260,3 +260,41 @@ def test_the_model_api_of_any_cloud_meets_its_log(world, cloud, provider):
     assert world.rows("SELECT kind, provider, effective_nano FROM ledger_hour WHERE basis = 'billed'") == [
         ("usage", provider, 3_000_000_000)
     ]
+
+
+def priced(world):
+    """Dollars by the price book of every call of the hour."""
+    world.attribute()
+    (row,) = world.rows("SELECT sum(priced_pico) / 1e12, sum(unpriced_tokens), sum(requests) FROM usage_hour")
+    return row
+
+
+def test_searches_and_a_price_for_each_request_are_part_of_what_a_call_costs(world):
+    world.price(output="15", web_searches="10000", requests="5000")
+    world.call("2026-10-01 10:10", {}, output=1_000_000, other_units={"web_searches": "3"})
+    assert priced(world) == (15 + 3 * 0.01 + 0.005, 0, 1)
+
+
+def test_tokens_of_audio_have_their_own_price_and_those_in_the_cache_theirs(world):
+    world.price(uncached_input="1", cache_read="0.1", input_audio="3", cache_audio_read="0.3")
+    units = {"input_audio_tokens": "300000", "cache_audio_read_tokens": "100000"}
+    world.call("2026-10-01 10:10", {}, uncached_input=700_000, cache_read=300_000, other_units=units)
+    assert priced(world) == pytest.approx((0.5 + 0.2 * 3 + 0.2 * 0.1 + 0.1 * 0.3, 0, 1), abs=1e-12)
+
+
+def test_audio_without_a_price_of_its_own_costs_what_text_does(world):
+    world.price(uncached_input="1")
+    world.call("2026-10-01 10:10", {}, uncached_input=1_000_000, other_units={"input_audio_tokens": "300000"})
+    assert priced(world) == (1, 0, 1)
+
+
+def test_a_search_without_a_price_leaves_its_calls_cost_unknown(world):
+    world.price(output="15")
+    world.call("2026-10-01 10:10", {}, output=1_000_000, other_units={"web_searches": "3"})
+    assert priced(world) == (None, 0, 1)
+
+
+def test_prices_that_are_no_whole_number_of_picos_are_multiplied_first_and_rounded_once(world):
+    world.price(output="0.083333333333")
+    world.call("2026-10-01 10:10", {}, output=900_000_000)
+    assert priced(world) == (pytest.approx(74.9999999997, abs=1e-11), 0, 1)

@@ -17,7 +17,7 @@ INPUTS = {
     "01_model_name": ["model_alias"],
     "02_usage_event": ["work_record", "model_name"],
     "10_rate": ["work_event", "price"],
-    "11_event_class": ["work_event", "rate"],
+    "11_event_class": ["work_event", "work_unit", "rate"],
     "12_usage_hour": ["work_event", "event_class"],
     "13_latency_hour": ["work_event"],
     "14_task_usage_hour": ["work_event"],

@@ -39,6 +39,7 @@ WITH event AS (
         e.cache_write_1h_tokens AS cache_write_1h_tokens,
         e.output_tokens AS output_tokens,
         e.reasoning_tokens AS reasoning_tokens,
+        e.other_units AS other_units,
         coalesce(e.uncached_input_tokens, 0) + coalesce(e.cache_read_tokens, 0)
             + coalesce(e.cache_write_5m_tokens, 0) + coalesce(e.cache_write_1h_tokens, 0) AS input_tokens,
         e.claim_set_id AS claim_set_id,

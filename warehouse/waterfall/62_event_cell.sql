@@ -19,6 +19,8 @@ WITH cell AS (
         CAST(sum(c.pico) AS BIGINT) AS pico
     FROM event_class AS c
     CROSS JOIN run_parameter AS p
+    -- a bill tells searches and the like in lines without tokens: they meet no bucket
+    WHERE c.tokens > 0
     GROUP BY c.hour, c.provider, c.account_id, c.region_id, c.model, c.token_class, c.service_tier,
         coalesce(c.scope, 'regional'),
         CASE WHEN c.input_tokens > CASE WHEN coalesce(c.tier_start, 0) > 0 THEN c.tier_start
