@@ -12,6 +12,7 @@ import pytest
 
 from collector.registry import kinds
 from tests.collector.conftest import Builder
+from tests.collector.spans import CHAT, span, write_spans
 from tests.collector.writing import START, Export, bedrock, lines, payload
 
 Row = dict[str, Any]
@@ -104,6 +105,22 @@ def cur2() -> Format:
     )
 
 
+def otlp() -> Format:
+    def write(folder: Path, n: int, rows: list[Row]) -> None:
+        for each in rows:
+            write_spans(folder / f"{n}.jsonl", each)
+
+    return Format(
+        "otlp",
+        lambda folder: {"name": "s", "kind": "otlp", "location": str(folder)},
+        write,
+        lambda n: span(n, start=60 * n),
+        lambda n: span(n, CHAT | {"gen_ai.usage.output_tokens": -1}, start=60 * n),
+        lambda n: span(n, CHAT | {"gen_ai.new": "x"}, start=60 * n, flags=257, links=[]),
+        "usage_record",
+    )
+
+
 def openmetrics() -> Format:
     def row(n: int, value: str = "5", rest: str = "") -> Row:
         return {"text": f'vllm:prompt_tokens_total{{pod="p"}} {value} {START.timestamp() + 60 * n:.3f}{rest}'}
@@ -148,7 +165,7 @@ def pool_table() -> Format:
     )
 
 
-FORMATS = [litellm(), generic("csv"), generic("jsonl"), generic("parquet"), cur2(), openmetrics(), pool_table()]
+FORMATS = [litellm(), generic("csv"), generic("jsonl"), generic("parquet"), otlp(), cur2(), openmetrics(), pool_table()]
 ASKED = {"prometheus"}
 """Kinds that ask a server and read no deliveries; what they must do is in a file of their own."""
 each_format = pytest.mark.parametrize("form", FORMATS, ids=[form.name for form in FORMATS])
