@@ -21,7 +21,7 @@ from collector.queries import HERE, queries
 from collector.source import Batch, Fetched, Kind, LoadResult, Moment, Source, SourceSettings, Staged, State
 from collector.spool import fetch_lines
 from collector.store import Store, open_store
-from collector.usage.records import Reading, json_lines, shape_of, use
+from collector.usage.records import TRACE, Reading, json_lines, shape_of, use
 from collector.usage.traces import Server, prepare, stage_spans, write_spans
 from warehouse.settings import Settings
 
@@ -142,7 +142,7 @@ class Otlp:
             connection.execute(sql["document_by_line"].replace("{{columns}}", columns))
             connection.execute(payload)
 
-        return stage_spans(connection, fetched, self.name, load_id, moment, Reading(files, define, again))
+        return stage_spans(connection, fetched, self.name, TRACE, load_id, moment, Reading(files, define, again))
 
     def load(self, connection: duckdb.DuckDBPyConnection, staged: Staged) -> LoadResult:
         return write_spans(connection, self.name, staged)

@@ -109,7 +109,6 @@ LEFT JOIN (
     )
     GROUP BY span_number
 ) AS said USING (span_number);
-INSERT INTO span_link SELECT record_id, parent_id FROM span_said WHERE record_id IS NOT NULL;
 DROP TABLE opened;
 CREATE OR REPLACE TEMP VIEW payload AS FROM span_said;
 

@@ -13,7 +13,7 @@ import duckdb
 
 from collector.queries import queries
 from collector.source import Fetched, LoadResult, Moment, Staged
-from collector.usage.records import TRACE, Reading, stage, write
+from collector.usage.records import Reading, stage, write
 from warehouse.settings import Settings
 
 
@@ -26,23 +26,23 @@ class Server(Settings):
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, servers: Mapping[str, Server]) -> None:
-    """Define the macros of traces.sql and the tables `server` and `span_link`."""
+    """Define the macros of traces.sql and the table `server`."""
     sql = queries("usage/traces.sql")
     connection.execute(sql["macros"])
     connection.execute(sql["server"], [json.dumps({name: each.model_dump() for name, each in servers.items()})])
-    connection.execute(sql["link_table"])
 
 
 def stage_spans(
     connection: duckdb.DuckDBPyConnection,
     fetched: Fetched,
     source: str,
+    trust: int,
     load_id: str,
     moment: Moment,
     reading: Reading,
 ) -> Staged:
     """Judge one batch, then leave out what repeats its children and what is an old version."""
-    staged = stage(connection, fetched, source, TRACE, load_id, moment, reading)
+    staged = stage(connection, fetched, source, trust, load_id, moment, reading)
     sql = queries("usage/traces.sql")
     for step in ("call", "old_version", "repeated", "leave_out", "explain"):
         connection.execute(sql[step])

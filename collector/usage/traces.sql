@@ -1,7 +1,7 @@
 -- What every source of traces shares: parents that repeat their children, versions of one span, names of providers.
 --
 -- A call in a trace has the record id `trace:span` and the parent id `trace:span` of the span above it. Input: the
--- temporary tables staged_record and span_link, usage_record; variable source. Whatever is decided here rests on all
+-- temporary table staged_record, with the spans that are no calls too, and usage_record; variable source. Whatever is decided here rests on all
 -- spans that are known of a trace, those of earlier loads too, so that the order of loading does not matter.
 -- invariant: of every path from a root to a leaf at most one call keeps its usage
 
@@ -16,6 +16,8 @@ CREATE OR REPLACE TEMP MACRO provider_named(written) AS
         WHEN regexp_matches(lower(trim(written)), '^(text-completion-)?openai(\..*)?$') THEN 'openai'
         WHEN regexp_matches(lower(trim(written)), '^anthropic(\..*)?$') THEN 'anthropic'
         WHEN regexp_matches(lower(trim(written)), '^(aws|amazon)$|^(aws|amazon)?[._-]?bedrock([._-].*)?$') THEN 'aws.bedrock'
+        -- what Google's agent kit says of every model, wherever it runs
+        WHEN lower(trim(written)) = 'gcp.vertex.agent' THEN 'gcp.gen_ai'
         WHEN regexp_matches(lower(trim(written)), '^(gcp[._-]|google[._-])?vertex(_?ai)?([._-].*)?$|^vertexai$') THEN 'gcp.vertex_ai'
         WHEN regexp_matches(lower(trim(written)), '^(gcp[._-]|google[._-])?gemini$|^google[._-]generative[._-]ai$') THEN 'gcp.gemini'
         WHEN regexp_matches(lower(trim(written)), '^google$|^(gcp[._]|google[_-])gen_?ai$') THEN 'gcp.gen_ai'
@@ -85,10 +87,6 @@ FROM (
     FROM (SELECT CAST(CAST(? AS JSON) AS MAP(VARCHAR, STRUCT(provider VARCHAR, account VARCHAR, region VARCHAR))) AS places)
 );
 
--- :link_table
--- grain: one span that was read, model call or not; filled by the format while it reads
-CREATE OR REPLACE TEMP TABLE span_link (record_id VARCHAR, parent_id VARCHAR);
-
 -- :call
 -- grain: one version of a call of the traces at hand, as staged now or as stored by an earlier load
 CREATE OR REPLACE TEMP TABLE trace_call AS
@@ -130,7 +128,7 @@ WHERE (record_id, coalesce(updated_at, ''), is_stored) IN (SELECT (record_id, co
 CREATE OR REPLACE TEMP TABLE repeated_span AS
 WITH RECURSIVE
 link AS (
-    SELECT record_id, parent_id FROM span_link WHERE parent_id IS NOT NULL
+    SELECT record_id, parent_id FROM staged_record WHERE parent_id IS NOT NULL
     UNION
     SELECT record_id, parent_id FROM trace_call WHERE parent_id IS NOT NULL
 ),
