@@ -102,7 +102,9 @@ class EnvoyAIGateway:
         connection.execute(sql["names"], [str(HERE / "usage" / "envoy_name.csv")])
         connection.execute(sql["backend"], [json.dumps({k: v.model_dump() for k, v in settings.backends.items()})])
         fields = ", ".join(row[0] for row in connection.execute(sql["fields"]).fetchall())
-        keys = connection.execute("SELECT DISTINCT name FROM envoy_name ORDER BY name").fetchall()
+        keys = connection.execute(
+            "SELECT arg_min(name, rowid) FROM envoy_name GROUP BY lower(name) ORDER BY 1"
+        ).fetchall()
         columns = ", ".join(f'"{row[0]}" VARCHAR' for row in keys)
         use(
             connection,

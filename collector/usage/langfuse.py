@@ -22,7 +22,7 @@ from collector.spool import fetch_files
 from collector.store import Store, open_store
 from collector.usage.exports import ENDINGS, reading
 from collector.usage.records import TRACE, use
-from collector.usage.traces import prepare, stage_spans, write_spans
+from collector.usage.traces import AGENT_TOTALS, prepare, stage_spans, write_spans
 from warehouse.settings import Settings
 
 FIELDS = (
@@ -58,6 +58,7 @@ class LangfuseSettings(SourceSettings):
         default=None, description="of calls whose metadata names none; as OpenTelemetry spells it: openai, aws.bedrock"
     )
     account: str | None = Field(default=None, description="cloud account of the calls")
+    agent_totals: bool = AGENT_TOTALS
     call_region: str | None = Field(default=None, description="region of the calls; default: `region`")
     claims: LangfuseClaims = LangfuseClaims()
     task: str = Field(default="metadata.agent_task", description="trace_id, session_id or metadata.<key>")
@@ -110,6 +111,7 @@ class Langfuse:
                 "provider": settings.provider,
                 "account": settings.account,
                 "region": settings.call_region or settings.region,
+                "agent_totals": settings.agent_totals,
                 "claim_tags": list(settings.claims.tags),
                 "claim_metadata": list(settings.claims.metadata),
                 "claim_trace_name": settings.claims.trace_name,
@@ -137,7 +139,7 @@ def _names() -> list[str]:
 def _columns() -> dict[str, str]:
     flat = dict.fromkeys(_names(), "VARCHAR")
     inner = ", ".join(f'"{name}" VARCHAR' for name in flat)
-    of_trace = "STRUCT(userid VARCHAR, sessionid VARCHAR, tags VARCHAR)"
+    of_trace = 'STRUCT("userId" VARCHAR, "sessionId" VARCHAR, tags VARCHAR)'
     return {**flat, "trace": of_trace, "observations": f"STRUCT({inner})[]", "data": f"STRUCT({inner})[]"}
 
 

@@ -12,7 +12,7 @@ CREATE OR REPLACE TEMP VIEW payload AS
 WITH document AS (
     SELECT path, line_number, row_digest, broken,
         CASE WHEN observations IS NOT NULL THEN observations WHEN data IS NOT NULL THEN data ELSE [{{itself}}] END AS all_of_it,
-        trace.userid AS trace_user, trace.sessionid AS trace_session, trace.tags AS trace_tags, "userId" AS own_user,
+        trace."userId" AS trace_user, trace."sessionId" AS trace_session, trace.tags AS trace_tags, "userId" AS own_user,
         "sessionId" AS own_session
     FROM exported
 ),
@@ -87,7 +87,8 @@ settled AS (
 SELECT
     path, line_number, row_digest,
     CASE WHEN broken IS NOT NULL THEN broken WHEN nullif(id, '') IS NULL OR kind = '' THEN 'not_observations' END AS broken,
-    broken IS NULL AND kind <> '' AND NOT is_model_call AND (NOT has_usage OR has_failed) AS filtered,
+    broken IS NULL AND kind <> '' AND NOT is_model_call
+        AND (NOT has_usage OR has_failed OR NOT getvariable('agent_totals')) AS filtered,
     coalesce(nullif(trace_id, ''), 'none') || ':' || id AS record_id,
     CASE WHEN NOT has_failed THEN nullif(json_extract_string(attributes, '$."gen_ai.response.id"'), '') END AS provider_response_id,
     CAST(NULL AS VARCHAR) AS operation_id, CAST(NULL AS INTEGER) AS attempt,

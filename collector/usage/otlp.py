@@ -22,7 +22,7 @@ from collector.source import Batch, Fetched, Kind, LoadResult, Moment, Source, S
 from collector.spool import fetch_lines
 from collector.store import Store, open_store
 from collector.usage.records import TRACE, Reading, json_lines, shape_of, use
-from collector.usage.traces import Server, prepare, stage_spans, write_spans
+from collector.usage.traces import AGENT_TOTALS, Server, prepare, stage_spans, write_spans
 from warehouse.settings import Settings
 
 LINE_FILES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
@@ -64,6 +64,7 @@ class OtlpSettings(SourceSettings):
         default=None, description="region of calls whose address does not name one; default: `region`"
     )
     claims: SpanClaims = SpanClaims()
+    agent_totals: bool = AGENT_TOTALS
     servers: dict[str, Server] = Field(
         default={}, description="by `server.address`: who answers there, for proxies and own servers"
     )
@@ -111,6 +112,7 @@ class Otlp:
         settings = self.settings
         asked = _asked(settings)
         prepare(connection, settings.servers)
+        connection.execute(sql["macros"])
         connection.execute(sql["name"], [str(HERE / "usage" / "otlp_name.csv")])
         connection.execute(sql["asked"], [json.dumps(asked)])
         names = [row[0] for row in connection.execute("SELECT DISTINCT name FROM otlp_name").fetchall()]
@@ -119,6 +121,7 @@ class Otlp:
             {
                 "account": settings.account,
                 "region": settings.call_region or settings.region,
+                "agent_totals": settings.agent_totals,
                 "otlp_names": names,
                 "claim_names": [each["field"].removeprefix("claim:") for each in asked if ":" in each["field"]],
                 "exclusive_scopes": list(settings.exclusive_scopes),

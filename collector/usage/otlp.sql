@@ -3,6 +3,13 @@
 -- each. Names are data: otlp_name.csv says which attribute fills which field, the first that a span has counts.
 -- invariant: attributes that no field names (prompts, answers, tool arguments) end where the document is opened
 
+-- :macros
+-- An id of a trace or span: hex in any case, or base64 as some exporters write it; an id of zeros is none.
+CREATE OR REPLACE TEMP MACRO span_id_of(written) AS
+    CASE WHEN written IS NULL OR regexp_matches(written, '^(0*|A+=*)$') THEN NULL
+         WHEN regexp_full_match(written, '[0-9a-fA-F]+') THEN lower(written)
+         ELSE replace(written, ':', '') END;
+
 -- :name
 -- grain: one spelling of one field
 CREATE OR REPLACE TEMP TABLE otlp_name AS
@@ -91,12 +98,10 @@ FROM (
 );
 CREATE OR REPLACE TEMP TABLE span_said AS
 SELECT opened.* EXCLUDE (attributes), coalesce(said.said, MAP {}) AS said,
-    -- an id of zeros is none
-    CASE WHEN regexp_matches(trace_id, '[1-9a-fA-F]') AND regexp_matches(span_id, '[1-9a-fA-F]')
-         THEN lower(trace_id) || ':' || lower(span_id) END AS record_id,
-    CASE WHEN regexp_matches(trace_id, '[1-9a-fA-F]') AND regexp_matches(parent_span_id, '[1-9a-fA-F]')
-         THEN lower(trace_id) || ':' || lower(parent_span_id) END AS parent_id,
-    md5(concat_ws(chr(31), scope_name, started, ended, CAST(list_sort(attributes) AS VARCHAR))) AS facts
+    span_id_of(trace_id) || ':' || span_id_of(span_id) AS record_id,
+    span_id_of(trace_id) || ':' || span_id_of(parent_span_id) AS parent_id,
+    CASE WHEN span_id_of(trace_id) IS NULL OR span_id_of(span_id) IS NULL
+         THEN md5(concat_ws(chr(31), scope_name, started, ended, CAST(list_sort(attributes) AS VARCHAR))) END AS facts
 FROM opened
 LEFT JOIN (
     SELECT span_number, map_from_entries(list(struct_pack(k := field, v := v))) AS said
@@ -150,7 +155,8 @@ known AS (
 SELECT
     path, line_number, row_digest, broken,
     -- An agent, tool or HTTP span is a call only if it has usage that no call below it has (see traces.sql).
-    broken IS NULL AND NOT is_model_call AND (NOT has_usage OR has_failed) AS filtered,
+    broken IS NULL AND NOT is_model_call AND (NOT has_usage OR has_failed
+        OR (says_what_it_is AND NOT getvariable('agent_totals'))) AS filtered,
     coalesce(record_id, 'span-' || facts) AS record_id,
     CASE WHEN NOT has_failed THEN nullif(said['response_id'], '') END AS provider_response_id,
     CAST(NULL AS VARCHAR) AS operation_id,

@@ -10,11 +10,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import duckdb
+from pydantic import Field
 
 from collector.queries import queries
 from collector.source import Fetched, LoadResult, Moment, Staged
 from collector.usage.records import Reading, stage, write
 from warehouse.settings import Settings
+
+AGENT_TOTALS = Field(
+    default=True,
+    description="whether an agent's total counts where no call below it has usage; false where a gateway has the calls",
+)
 
 
 class Server(Settings):

@@ -97,8 +97,8 @@ WITH staged AS (
     FROM staged_record
     WHERE reason IS NULL AND NOT filtered
 ),
--- a trace lasts a day at most: what starts further away is another with the same id
-span AS (SELECT min(started_at) - INTERVAL 1 DAY AS first_at, max(ended_at) + INTERVAL 1 DAY AS last_at FROM staged)
+-- a trace lasts a week at most: what starts further away is another with the same id
+span AS (SELECT min(started_at) - INTERVAL 7 DAY AS first_at, max(ended_at) + INTERVAL 7 DAY AS last_at FROM staged)
 SELECT * FROM staged
 UNION ALL
 SELECT record_id, parent_id, started_at, ended_at, contains(semantics, 'agent_total'),

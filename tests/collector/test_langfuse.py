@@ -98,6 +98,10 @@ def test_every_recorded_trace_is_read_and_every_observation_accounted_for(house:
         "count(*) FILTER (WHERE output_tokens IS NULL), count(*) FILTER (WHERE uncached_input_tokens IS NULL) "
         "FROM usage_record"
     ) == [(22, 8709, 1105, 5, 2)]
+    assert house.rows("SELECT DISTINCT session_id, user_id FROM usage_record ORDER BY ALL NULLS LAST") == [
+        ("35cc6c90-b657-4819-b66c-c931c03ad569", None), ("demo-session", "demo-user"), ("session_abc", "user_123"),
+        (None, None),
+    ]  # fmt: skip
     # agno's two wrappers, Microsoft's agent, Vercel's generateText
     assert house.refused() == [
         ("span 080130871f53145aecf7c29d5dfb6e4c:b38a82eaa62b551e", None, "repeats_children"),

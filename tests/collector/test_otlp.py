@@ -257,6 +257,36 @@ def test_spans_without_valid_ids_are_told_apart_by_what_they_say(house: House, t
     assert house.row("SELECT count(*), count(DISTINCT event_key) FROM usage_record") == (2, 2)
 
 
+def test_ids_in_base64_are_ids_and_their_case_counts(house: House, tmp_path: Path) -> None:
+    """Protobuf's own JSON writes bytes so; OTLP wants hex."""
+    given = {"traceId": "W47/95gDgQPSabYzgTxgDA==", "spanId": "7uGbfsPBsXQ="}
+    zeros = {"traceId": "AAAAAAAAAAAAAAAAAAAAAA==", "spanId": "AAAAAAAAAAA="}
+    write_spans(tmp_path / "in" / "a.jsonl", span(1) | given, span(2, start=1) | zeros)
+    house.collect(traces(tmp_path / "in"))
+    assert [row[0][:36] for row in house.rows("SELECT record_id FROM usage_record ORDER BY started_at")] == [
+        "W47/95gDgQPSabYzgTxgDA==:7uGbfsPBsXQ="[:36], house.rows("SELECT max(record_id) FROM usage_record")[0][0][:36],
+    ]  # fmt: skip
+    assert house.row("SELECT count(*) FROM usage_record WHERE starts_with(record_id, 'span-')") == (1,)
+
+
+def test_huge_values_and_unknown_shapes_are_refused_or_left_out_not_raised(house: House, tmp_path: Path) -> None:
+    path = tmp_path / "in" / "a.jsonl"
+    write_spans(path, span(1, CHAT | {"gen_ai.usage.input_tokens": 10**15}))
+    write_spans(path, span(2, CHAT | {"gen_ai.usage.input_tokens": "9" * 60}))
+    write_spans(path, span(3, CHAT | {"gen_ai.usage.input_tokens": 12.0}))
+    write_spans(path, span(4, CHAT | {"openai.response.service_tier": "warp"}))
+    with path.open("a") as file:
+        file.write('{"resourceSpans": null}\n{"resourceSpans": [null]}\n{"resourceSpans": [{"scopeSpans": null}]}\n')
+        file.write('{"resourceSpans": "x"}\n[1]\n{"resourceSpans": [{"scopeSpans": [{"spans": [null]}]}]}\n')
+    report = house.collect(traces(tmp_path / "in"))
+    assert report.findings == ()
+    assert house.rows("SELECT uncached_input_tokens FROM usage_record") == [(12,)]
+    assert house.refused() == [
+        ("a.jsonl", 1, "absurd_tokens"), ("a.jsonl", 2, "not_a_whole_number"), ("a.jsonl", 4, "unknown_service_tier"),
+        ("a.jsonl", 5, "no_spans"), ("a.jsonl", 8, "wrong_type"), ("a.jsonl", 9, "not_an_object"),
+    ]  # fmt: skip
+
+
 def test_no_text_of_a_prompt_or_answer_is_kept_anywhere(house: House, tmp_path: Path) -> None:
     secret = "the secret words of a prompt"
     said = CHAT | {

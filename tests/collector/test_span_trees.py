@@ -8,9 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.collector.conftest import Builder, House
+from collector.run import collect
+from collector.settings import CollectorSettings
+from tests.collector.conftest import AS_OF, Builder, House
 from tests.collector.spans import AGENT, CHAT, TRACE, span, write_spans
 from tests.collector.test_otlp import COUNTED, traces
+from tests.warehouse.moving import differences_from_one_run
+from tests.world import World
 
 PLAIN: dict[str, Any] = {}
 
@@ -103,6 +107,24 @@ def test_a_withdrawn_parent_leaves_no_trace_and_its_hour_is_computed_anew(house:
     report = house.collect(traces(tmp_path / "in"))
     assert house.rows("SELECT claims FROM claim_set") == [({"resource.service.name": "child"},)]
     assert any("withdrawn" in note for each in report.loaded for note in each.result.notes)
+
+
+def test_the_books_of_a_withdrawn_parent_are_those_of_one_run(tmp_path: Path) -> None:
+    world = World(tmp_path / "data", as_of="2026-11-03 00:00")
+    sources = {"prices": {"catalogue": "none"}, "sources": [traces(tmp_path / "in")]}
+    for number, spans in enumerate([[span(1, AGENT, seconds=4000)], [span(2, parent=1, start=1), span(3, parent=1)]]):
+        write_spans(tmp_path / "in" / f"{number}.jsonl", *spans)
+        collect(world.layout, CollectorSettings.model_validate(sources), {"traces"}, AS_OF)
+        world.attribute()
+    assert world.rows("SELECT CAST(sum(output_tokens) AS BIGINT), count(*) FROM usage_event") == [(40, 2)]
+    assert differences_from_one_run(world, tmp_path / "one-run") == []
+
+
+def test_agents_that_show_nothing_below_do_not_count_beside_a_gateway(house: House, tmp_path: Path) -> None:
+    write_spans(tmp_path / "in" / "a.jsonl", span(1, AGENT), span(2, start=9))
+    house.collect(traces(tmp_path / "in", agent_totals=False))
+    assert kept(house) == [2]
+    assert house.rows(COUNTED) == [(2, 1, 0, 1)]
 
 
 trees = st.lists(st.tuples(st.integers(0, 7), st.booleans()), min_size=1, max_size=8)

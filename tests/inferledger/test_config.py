@@ -42,7 +42,8 @@ def test_an_empty_file_is_a_working_configuration(tmp_path):
         pytest.param(
             "zone: UTC\nsources:\n  - name: a\n    kind: litelm\n    location: x\n",
             "inferledger.yaml:3: sources[0]: `kind: litelm` is not known; write one of bill, "
-            "envoy_ai_gateway, generic, helicone, langfuse, litellm, openmetrics, otlp, pool_table, prometheus (did you mean `litellm`?)",
+            "envoy_ai_gateway, generic, helicone, langfuse, litellm, openmetrics, otlp, pool_table, "
+            "prometheus (did you mean `litellm`?)",
             id="a typo in a kind",
         ),
         pytest.param(
