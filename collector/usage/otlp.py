@@ -115,14 +115,12 @@ class Otlp:
         connection.execute(sql["macros"])
         connection.execute(sql["name"], [str(HERE / "usage" / "otlp_name.csv")])
         connection.execute(sql["asked"], [json.dumps(asked)])
-        names = [row[0] for row in connection.execute("SELECT DISTINCT name FROM otlp_name").fetchall()]
         use(
             connection,
             {
                 "account": settings.account,
                 "region": settings.call_region or settings.region,
                 "agent_totals": settings.agent_totals,
-                "otlp_names": names,
                 "claim_names": [each["field"].removeprefix("claim:") for each in asked if ":" in each["field"]],
                 "exclusive_scopes": list(settings.exclusive_scopes),
                 "task_is_trace": settings.task == "trace_id",
@@ -130,7 +128,7 @@ class Otlp:
         )
         columns = sql["columns"].strip().replace("{{scopes}}", sql["scopes"].strip())
         columns = columns.replace("{{attributes}}", sql["attributes"].strip())
-        payload = sql["payload"].replace("{{known}}", sql["known"].strip())
+        payload = sql["payload"]
 
         def files(paths: list[str]) -> None:
             use(connection, {"files": paths})

@@ -64,7 +64,7 @@ FROM looked;
 
 -- :payload
 -- grain: one span, or one document that has none; its known attributes only, by field
-CREATE OR REPLACE TEMP TABLE opened AS
+CREATE OR REPLACE TEMP TABLE span_said AS
 WITH resource AS (
     SELECT path, line_number, row_digest, unnest("resourceSpans") AS r FROM document WHERE broken IS NULL
 ),
@@ -73,17 +73,10 @@ scope AS (
         unnest(list_concat(coalesce(r."scopeSpans", []), coalesce(r."instrumentationLibrarySpans", []))) AS s
     FROM resource
 ),
-span AS (
+one AS (
     SELECT path, line_number, row_digest, CAST(NULL AS VARCHAR) AS broken, resource_attributes, s.scope.name AS scope_name,
         unnest(s.spans, recursive := false) AS span
     FROM scope
-)
-SELECT row_number() OVER () AS span_number, path, line_number, row_digest, broken, scope_name,
-    span."traceId" AS trace_id, span."spanId" AS span_id, span."parentSpanId" AS parent_span_id,
-    span."startTimeUnixNano" AS started, span."endTimeUnixNano" AS ended, span.status.code AS status_code,
-    {{known}} AS attributes
-FROM (
-    SELECT *, span.attributes AS span_attributes FROM span
     UNION ALL
     SELECT path, line_number, row_digest,
         CASE WHEN broken IS NOT NULL THEN broken WHEN "spanId" IS NOT NULL OR attributes IS NOT NULL THEN NULL
@@ -92,39 +85,46 @@ FROM (
              ELSE 'no_spans' END,
         NULL, NULL,
         {'traceId': "traceId", 'spanId': "spanId", 'parentSpanId': "parentSpanId", 'startTimeUnixNano': "startTimeUnixNano",
-         'endTimeUnixNano': "endTimeUnixNano", 'attributes': attributes, 'status': status}, attributes
+         'endTimeUnixNano': "endTimeUnixNano", 'attributes': attributes, 'status': status}
     FROM document
     WHERE "resourceSpans" IS NULL
-);
-CREATE OR REPLACE TEMP TABLE span_said AS
-SELECT opened.* EXCLUDE (attributes), coalesce(said.said, MAP {}) AS said,
-    span_id_of(trace_id) || ':' || span_id_of(span_id) AS record_id,
-    span_id_of(trace_id) || ':' || span_id_of(parent_span_id) AS parent_id,
-    CASE WHEN span_id_of(trace_id) IS NULL OR span_id_of(span_id) IS NULL
-         THEN md5(concat_ws(chr(31), scope_name, started, ended, CAST(list_sort(attributes) AS VARCHAR))) END AS facts
-FROM opened
-LEFT JOIN (
+),
+span AS MATERIALIZED (SELECT row_number() OVER () AS span_number, * FROM one),
+-- What no field names goes no further than this join.
+attribute AS (
+    SELECT said.span_number, otlp_name.field, otlp_name.place, said.a.value AS value
+    FROM (SELECT span_number, unnest(span.attributes) AS a FROM span) AS said
+    JOIN otlp_name ON otlp_name.name = said.a.key
+    UNION ALL
+    SELECT said.span_number, own.field, own.place, said.a.value
+    FROM (SELECT span_number, unnest(resource_attributes) AS a FROM span) AS said
+    JOIN (SELECT field, place, substr(name, 10) AS name FROM otlp_name WHERE starts_with(name, 'resource/')) AS own
+        ON own.name = said.a.key
+),
+written AS (
+    SELECT span_number, field, place, coalesce(value."stringValue", value."intValue", value."doubleValue",
+        value."boolValue", value."arrayValue"."values"[1]."stringValue") AS v
+    FROM attribute
+),
+said AS (
     SELECT span_number, map_from_entries(list(struct_pack(k := field, v := v))) AS said
-    FROM (
-        SELECT span_number, field, arg_min(attribute.v, (place, attribute.v)) AS v
-        FROM (SELECT span_number, unnest(attributes) AS attribute FROM opened) AS one
-        JOIN otlp_name ON otlp_name.name = one.attribute.k
-        WHERE attribute.v <> ''
-        GROUP BY ALL
-    )
+    FROM (SELECT span_number, field, arg_min(v, (place, v)) AS v FROM written WHERE v <> '' GROUP BY ALL)
     GROUP BY span_number
-) AS said USING (span_number);
-DROP TABLE opened;
+),
+known AS (
+    SELECT path, line_number, row_digest, broken, scope_name, span."startTimeUnixNano" AS started,
+        span."endTimeUnixNano" AS ended, span.status.code AS status_code, coalesce(said.said, MAP {}) AS said,
+        span_id_of(span."traceId") AS trace_id, span_id_of(span."spanId") AS span_id,
+        span_id_of(span."parentSpanId") AS parent_span_id
+    FROM span LEFT JOIN said USING (span_number)
+)
+SELECT * EXCLUDE (trace_id, span_id, parent_span_id),
+    trace_id || ':' || span_id AS record_id, trace_id || ':' || parent_span_id AS parent_id,
+    -- a span without valid ids is told apart by what it says
+    CASE WHEN trace_id IS NULL OR span_id IS NULL
+         THEN md5(concat_ws(chr(31), scope_name, started, ended, CAST(list_sort(map_entries(said)) AS VARCHAR))) END AS facts
+FROM known;
 CREATE OR REPLACE TEMP VIEW payload AS FROM span_said;
-
--- :known
-list_concat(
-    list_transform(list_filter(coalesce(span_attributes, []), lambda a: list_contains(CAST(getvariable('otlp_names') AS VARCHAR[]), a.key)),
-        lambda a: struct_pack(k := a.key, v := coalesce(a.value."stringValue", a.value."intValue", a.value."doubleValue",
-            a.value."boolValue", a.value."arrayValue"."values"[1]."stringValue"))),
-    list_transform(list_filter(coalesce(resource_attributes, []), lambda a: list_contains(CAST(getvariable('otlp_names') AS VARCHAR[]), 'resource/' || a.key)),
-        lambda a: struct_pack(k := 'resource/' || a.key, v := coalesce(a.value."stringValue", a.value."intValue",
-            a.value."doubleValue", a.value."boolValue"))))
 
 -- :mapped
 CREATE OR REPLACE TEMP VIEW mapped AS
