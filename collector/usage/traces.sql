@@ -131,6 +131,12 @@ link AS (
     SELECT record_id, parent_id FROM staged_record WHERE parent_id IS NOT NULL
     UNION
     SELECT record_id, parent_id FROM trace_call WHERE parent_id IS NOT NULL
+    UNION
+    -- calls that earlier loads left out: the list of them says where they were
+    SELECT split_part(substr(location, 6), ' in ', 1), split_part(substr(location, 6), ' in ', 2)
+    FROM rejected_row
+    WHERE source = getvariable('source') AND reason = 'repeats_children' AND contains(location, ' in ')
+      AND split_part(substr(location, 6), ':', 1) IN (SELECT split_part(record_id, ':', 1) FROM trace_call)
 ),
 above AS (
     SELECT record_id, parent_id AS ancestor FROM link WHERE record_id IN (SELECT record_id FROM trace_call WHERE has_usage)
@@ -185,12 +191,12 @@ WHERE hour NOT IN (SELECT known.hour FROM touched_hour AS known WHERE known.reas
 -- :list
 -- grain: one call that repeats its children, listed once however often it is read
 INSERT INTO rejected_row BY NAME
-SELECT DISTINCT getvariable('load_id') AS load_id, getvariable('source') AS source, 'span ' || record_id AS location,
+SELECT DISTINCT getvariable('load_id') AS load_id, getvariable('source') AS source, location,
     'repeats_children' AS reason,
     'the calls below it report this usage themselves; theirs counts, nothing is missing' AS detail
-FROM repeated_span
-WHERE 'span ' || record_id NOT IN (
-    SELECT location FROM rejected_row WHERE source = getvariable('source') AND reason = 'repeats_children')
+FROM (SELECT 'span ' || record_id || coalesce(' in ' || parent_id, '') AS location FROM repeated_span)
+WHERE location NOT IN (
+    SELECT rejected_row.location FROM rejected_row WHERE source = getvariable('source') AND reason = 'repeats_children')
 ORDER BY location;
 
 -- :counts

@@ -110,15 +110,14 @@ def test_nothing_counted_is_unknown_and_an_answer_from_the_cache_is_zero(
     )
 
 
-@pytest.mark.parametrize(
-    ("code", "status"),
-    [(200, "success"), (201, "success"), (429, "failure"), (500, "failure"), (504, "timeout"), (-1, "timeout"),
-     (-3, "cancelled"), (499, "cancelled"), (-4, "failure")],
-)  # fmt: skip
-def test_status_codes_of_http_and_its_own(house: House, tmp_path: Path, code: int, status: str) -> None:
-    jsonl(tmp_path / "in" / "a.jsonl", [row(status=code)])
+CODES = [(200, "success"), (201, "success"), (429, "failure"), (500, "failure"), (504, "timeout"), (-1, "timeout"),
+     (-3, "cancelled"), (499, "cancelled"), (-4, "failure")]  # fmt: skip
+
+
+def test_status_codes_of_http_and_its_own(house: House, tmp_path: Path) -> None:
+    jsonl(tmp_path / "in" / "a.jsonl", [row(number, status=code) for number, (code, _) in enumerate(CODES, start=1)])
     house.collect(helicone(tmp_path / "in"))
-    assert house.row("SELECT status FROM usage_record") == (status,)
+    assert house.rows("SELECT status FROM usage_record ORDER BY record_id") == [(status,) for _, status in CODES]
 
 
 def test_a_request_that_still_runs_is_left_to_a_later_export(house: House, tmp_path: Path) -> None:

@@ -58,17 +58,15 @@ ATTRIBUTES = {
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize(("name", "counts"), ATTRIBUTES.items(), ids=ATTRIBUTES)
-def test_recorded_attributes_on_a_whole_span_give_their_counts(
-    house: House, tmp_path: Path, name: str, counts: tuple[int, int, int | None]
-) -> None:
-    said = json.loads(needs.samples("usage", "otel_genai", name).read_text())
-    given = said.get("attributes") or [attribute(key, value) for key, value in said.items()]
-    write_spans(tmp_path / "in" / "a.jsonl", span(1) | {"attributes": given})
+def test_recorded_attributes_on_whole_spans_give_their_counts(house: House, tmp_path: Path) -> None:
+    for number, name in enumerate(ATTRIBUTES, start=1):
+        said = json.loads(needs.samples("usage", "otel_genai", name).read_text())
+        given = said.get("attributes") or [attribute(key, value) for key, value in said.items()]
+        write_spans(tmp_path / "in" / "a.jsonl", span(number) | {"attributes": given})
     house.collect(traces(tmp_path / "in"))
-    assert house.row("SELECT uncached_input_tokens, output_tokens, reasoning_tokens, provider FROM usage_record") == (
-        *counts, "openai",
-    )  # fmt: skip
+    assert house.rows(
+        "SELECT uncached_input_tokens, output_tokens, reasoning_tokens, provider FROM usage_record ORDER BY record_id"
+    ) == [(*counts, "openai") for counts in ATTRIBUTES.values()]
 
 
 @pytest.mark.samples
@@ -147,14 +145,13 @@ SPELLINGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("counts", "expected"), SPELLINGS)
-def test_every_spelling_gives_disjoint_classes(
-    house: House, tmp_path: Path, counts: dict[str, int], expected: tuple[Any, ...]
-) -> None:
-    said = {name: value for name, value in CHAT.items() if "usage" not in name} | counts
-    write_spans(tmp_path / "in" / "a.jsonl", span(1, said))
+def test_every_spelling_gives_disjoint_classes(house: House, tmp_path: Path) -> None:
+    bare = {name: value for name, value in CHAT.items() if "usage" not in name}
+    spans = [span(number, bare | counts) for number, (counts, _) in enumerate(SPELLINGS, start=1)]
+    write_spans(tmp_path / "in" / "a.jsonl", *spans)
     house.collect(traces(tmp_path / "in"))
-    assert house.row(f"SELECT {TOKENS}, reasoning_tokens, semantics FROM usage_record") == expected
+    found = house.rows(f"SELECT {TOKENS}, reasoning_tokens, semantics FROM usage_record ORDER BY record_id")
+    assert found == [expected for _, expected in SPELLINGS]
 
 
 def test_an_instrumentation_that_leaves_the_cache_out_is_named_in_the_configuration(
@@ -168,26 +165,25 @@ def test_an_instrumentation_that_leaves_the_cache_out_is_named_in_the_configurat
     assert house.refused() == [("a.jsonl", 2, "subset_exceeds_total")]
 
 
-@pytest.mark.parametrize(
-    ("said", "provider"),
-    [
-        ({"gen_ai.provider.name": "aws.bedrock", "gen_ai.system": "anthropic"}, "aws.bedrock"),
-        ({"gen_ai.provider.name": "", "gen_ai.system": "az.ai.openai"}, "azure.ai.openai"),
-        ({"gen_ai.provider.name": "openai", "server.address": "api.deepseek.com"}, "deepseek"),
-        ({"gen_ai.provider.name": "openai", "server.address": "shop.openai.azure.com"}, "azure.ai.openai"),
-        ({"gen_ai.provider.name": "openai", "server.address": "evil.example/api.openai.com.example"}, "openai"),
-        ({"gen_ai.provider.name": "openai", "server.address": "LLM.internal"}, "self-hosted"),
-        ({"gen_ai.provider.name": "openai", "server.address": "unknown.internal"}, "openai"),
-        ({"gen_ai.provider.name": "mistralai"}, "mistral_ai"),
-        ({"gen_ai.provider.name": "", "llm.provider": "azure", "llm.system": "openai"}, "azure.ai.openai"),
-    ],
-)
-def test_the_address_knows_better_than_the_library_who_answers(
-    house: House, tmp_path: Path, said: dict[str, str], provider: str
-) -> None:
-    write_spans(tmp_path / "in" / "a.jsonl", span(1, CHAT | said))
+PROVIDERS = [
+    ({"gen_ai.provider.name": "aws.bedrock", "gen_ai.system": "anthropic"}, "aws.bedrock"),
+    ({"gen_ai.provider.name": "", "gen_ai.system": "az.ai.openai"}, "azure.ai.openai"),
+    ({"gen_ai.provider.name": "openai", "server.address": "api.deepseek.com"}, "deepseek"),
+    ({"gen_ai.provider.name": "openai", "server.address": "shop.openai.azure.com"}, "azure.ai.openai"),
+    ({"gen_ai.provider.name": "openai", "server.address": "evil.example/api.openai.com.example"}, "openai"),
+    ({"gen_ai.provider.name": "openai", "server.address": "LLM.internal"}, "self-hosted"),
+    ({"gen_ai.provider.name": "openai", "server.address": "unknown.internal"}, "openai"),
+    ({"gen_ai.provider.name": "mistralai"}, "mistral_ai"),
+    ({"gen_ai.provider.name": "", "llm.provider": "azure", "llm.system": "openai"}, "azure.ai.openai"),
+]
+
+
+def test_the_address_knows_better_than_the_library_who_answers(house: House, tmp_path: Path) -> None:
+    spans = [span(number, CHAT | said) for number, (said, _) in enumerate(PROVIDERS, start=1)]
+    write_spans(tmp_path / "in" / "a.jsonl", *spans)
     house.collect(traces(tmp_path / "in", servers={"llm.internal": {"provider": "self-hosted"}}))
-    assert house.row("SELECT provider FROM usage_record") == (provider,)
+    found = house.rows("SELECT provider FROM usage_record ORDER BY record_id")
+    assert found == [(provider,) for _, provider in PROVIDERS]
 
 
 def test_a_call_of_bedrock_takes_region_and_scope_from_address_and_profile(house: House, tmp_path: Path) -> None:
@@ -200,36 +196,37 @@ def test_a_call_of_bedrock_takes_region_and_scope_from_address_and_profile(house
     assert house.row("SELECT region_id, scope, model FROM usage_record") == ("eu-west-1", "geo", "claude-sonnet-4-5")
 
 
-@pytest.mark.parametrize(
-    ("cost", "expected"),
-    [(0.0125, Decimal("0.0125")), (0.0, None), (120.0, None), (100, None), (7.5, Decimal("7.5"))],
-)
-def test_a_cost_of_zero_or_one_that_is_a_token_count_is_unknown(
-    house: House, tmp_path: Path, cost: float, expected: Decimal | None
-) -> None:
-    write_spans(tmp_path / "in" / "a.jsonl", span(1, CHAT | {"llm.cost.total": cost, "gen_ai.usage.total_tokens": 120}))
-    house.collect(traces(tmp_path / "in"))
-    assert house.row("SELECT provider_cost_usd FROM usage_record") == (expected,)
+COSTS = [(0.0125, Decimal("0.0125")), (0.0, None), (120.0, None), (100, None), (7.5, Decimal("7.5"))]
 
 
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [
-        ({"error.type": "RateLimitError"}, "failure"),
-        ({"error.type": "openai.APITimeoutError"}, "timeout"),
-        ({"error.type": "asyncio.CancelledError"}, "cancelled"),
-        ({"error.type": "x", "http.response.status_code": 499}, "cancelled"),
-        ({}, "failure"),
-    ],
-)
-def test_errors_by_kind(house: House, tmp_path: Path, error: dict[str, Any], status: str) -> None:
-    write_spans(tmp_path / "in" / "a.jsonl", span(1, CHAT | error, status={"code": 2, "message": "secret words"}))
+def test_a_cost_of_zero_or_one_that_is_a_token_count_is_unknown(house: House, tmp_path: Path) -> None:
+    spans = [
+        span(number, CHAT | {"llm.cost.total": cost, "gen_ai.usage.total_tokens": 120})
+        for number, (cost, _) in enumerate(COSTS, start=1)
+    ]
+    write_spans(tmp_path / "in" / "a.jsonl", *spans)
     house.collect(traces(tmp_path / "in"))
-    assert house.row("SELECT status, error_kind, output_tokens FROM usage_record") == (
-        status,
-        error.get("error.type"),
-        None,
-    )
+    found = house.rows("SELECT provider_cost_usd FROM usage_record ORDER BY record_id")
+    assert found == [(expected,) for _, expected in COSTS]
+
+
+ERRORS = [
+    ({"error.type": "RateLimitError"}, "failure"),
+    ({"error.type": "openai.APITimeoutError"}, "timeout"),
+    ({"error.type": "asyncio.CancelledError"}, "cancelled"),
+    ({"error.type": "x", "http.response.status_code": 499}, "cancelled"),
+    ({}, "failure"),
+]
+
+
+def test_errors_by_kind(house: House, tmp_path: Path) -> None:
+    failed = {"code": 2, "message": "secret words"}
+    spans = [span(number, CHAT | said, status=failed) for number, (said, _) in enumerate(ERRORS, start=1)]
+    write_spans(tmp_path / "in" / "a.jsonl", *spans)
+    house.collect(traces(tmp_path / "in"))
+    assert house.rows("SELECT status, error_kind, output_tokens FROM usage_record ORDER BY record_id") == [
+        (status, said.get("error.type"), None) for said, status in ERRORS
+    ]
 
 
 def test_an_embedding_has_no_output_and_that_is_known(house: House, tmp_path: Path) -> None:
@@ -337,22 +334,20 @@ def test_a_growing_file_adds_what_is_new(house: House, tmp_path: Path) -> None:
     assert house.refused() == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"startTimeUnixNano": "0"}, "missing_time"),
-        ({"endTimeUnixNano": None}, "missing_time"),
-        ({"startTimeUnixNano": "99999999999999999999999"}, "missing_time"),
-        ({"endTimeUnixNano": str(int(START.timestamp() - 1) * 10**9)}, "ended_before_started"),
-        ({"endTimeUnixNano": str(int(START.timestamp() + 10**8) * 10**9)}, "future_clock"),
-        ({"attributes": {"a": 1}}, "wrong_type"),
-    ],
-)
-def test_what_cannot_be_believed_is_refused_and_the_rest_kept(
-    house: House, tmp_path: Path, changes: dict[str, Any], reason: str
-) -> None:
-    write_spans(tmp_path / "in" / "a.jsonl", span(1))
-    write_spans(tmp_path / "in" / "a.jsonl", span(2) | changes)
+REFUSED = [
+    ({"startTimeUnixNano": "0"}, "missing_time"),
+    ({"endTimeUnixNano": None}, "missing_time"),
+    ({"startTimeUnixNano": "99999999999999999999999"}, "missing_time"),
+    ({"endTimeUnixNano": str(int(START.timestamp() - 1) * 10**9)}, "ended_before_started"),
+    ({"endTimeUnixNano": str(int(START.timestamp() + 10**8) * 10**9)}, "future_clock"),
+    ({"attributes": {"a": 1}}, "wrong_type"),
+]
+
+
+def test_what_cannot_be_believed_is_refused_and_the_rest_kept(house: House, tmp_path: Path) -> None:
+    for number, (changes, _) in enumerate(REFUSED, start=1):
+        write_spans(tmp_path / "in" / "a.jsonl", span(number) | changes)
+    write_spans(tmp_path / "in" / "a.jsonl", span(99))
     house.collect(traces(tmp_path / "in"))
-    assert house.refused() == [("a.jsonl", 2, reason)]
+    assert house.refused() == [("a.jsonl", number, reason) for number, (_, reason) in enumerate(REFUSED, start=1)]
     assert house.row("SELECT count(*) FROM usage_record") == (1,)

@@ -127,6 +127,25 @@ def test_agents_that_show_nothing_below_do_not_count_beside_a_gateway(house: Hou
     assert house.rows(COUNTED) == [(2, 1, 0, 1)]
 
 
+CHAIN = {1: None, 2: 1, 3: 2, 4: 3}
+
+
+@pytest.mark.parametrize("order", [(4, 3, 2, 1), (4, 2, 1, 3), (1, 2, 3, 4), (3, 1, 4, 2)])
+def test_wrappers_around_wrappers_that_come_one_by_one_count_once(
+    house: House, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    """What was left out by an earlier load still links those above it to the call below it."""
+    for number in order:
+        write_spans(tmp_path / "in" / f"{number}.jsonl", span(number, parent=CHAIN[number]))
+        house.collect(traces(tmp_path / "in"))
+    assert kept(house) == [4]
+    assert listed(house) == [
+        f"span {TRACE}:{1:016x}",
+        f"span {TRACE}:{2:016x} in {TRACE}:{1:016x}",
+        f"span {TRACE}:{3:016x} in {TRACE}:{2:016x}",
+    ]
+
+
 trees = st.lists(st.tuples(st.integers(0, 7), st.booleans()), min_size=1, max_size=8)
 
 
