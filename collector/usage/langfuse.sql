@@ -86,7 +86,9 @@ settled AS (
 )
 SELECT
     path, line_number, row_digest,
-    CASE WHEN broken IS NOT NULL THEN broken WHEN nullif(id, '') IS NULL OR kind = '' THEN 'not_observations' END AS broken,
+    CASE WHEN broken IS NOT NULL THEN broken WHEN nullif(id, '') IS NULL OR kind = '' THEN 'not_observations'
+        WHEN nullif(usage_details, '') IS NOT NULL AND (NOT json_valid(usage_details) OR json_type(usage_details) NOT IN ('OBJECT', 'NULL'))
+             THEN 'wrong_type' END AS broken,
     broken IS NULL AND kind <> '' AND NOT is_model_call
         AND (NOT has_usage OR has_failed OR NOT getvariable('agent_totals')) AS filtered,
     coalesce(nullif(trace_id, ''), 'none') || ':' || id AS record_id,

@@ -280,6 +280,29 @@ def test_broken_files_are_refused_and_the_others_kept(house: House, tmp_path: Pa
     assert b"an answer" not in house.bytes()
 
 
+def test_odd_values_are_refused_or_unknown_and_never_raised(house: House, tmp_path: Path) -> None:
+    rows = [
+        observation(1, usage_details="not json"),
+        observation(2, usage_details=[1]),
+        observation(3, usage_details={"input": 10**15, "output": 1}),
+        observation(4, usage_details={"input": "9" * 50, "output": 1}),
+        observation(5, metadata="{bad", tags="x", model_parameters="{"),
+        observation(6, end_time="2026-11-02T10:06:01+02:00"),
+        observation(7, usage_details={"input": 1, "output": 1, "secret words": 3}),
+    ]
+    jsonl(tmp_path / "in" / "a.jsonl", rows)
+    jsonl(tmp_path / "in" / "b.json", [{"id": "t-1", "userId": "u", "observations": ["o-1", "o-2"]}])
+    (tmp_path / "in" / "c.json").write_text("[]")
+    assert house.collect(langfuse(tmp_path / "in", provider="openai")).findings == ()
+    assert house.refused() == [
+        ("a.jsonl", 1, "wrong_type"), ("a.jsonl", 2, "wrong_type"), ("a.jsonl", 3, "absurd_tokens"),
+        ("a.jsonl", 4, "not_a_whole_number"), ("a.jsonl", 6, "ended_before_started"), ("b.json", 1, "not_observations"),
+        ("b.json", 1, "not_observations"),
+    ]  # fmt: skip
+    assert house.rows("SELECT record_id FROM usage_record ORDER BY ALL") == [("t-1:o-5",), ("t-1:o-7",)]
+    assert b"secret words" not in house.bytes()
+
+
 def test_exports_in_a_bucket_are_told_apart_by_their_names(house: House, tmp_path: Path, s3: str) -> None:
     client = boto3.client("s3", endpoint_url=s3, region_name="us-east-1")
     client.create_bucket(Bucket="exports")
