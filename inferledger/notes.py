@@ -144,7 +144,8 @@ def _rest(snapshot: Snapshot, facts: dict[str, Any]) -> list[str]:
     if future:
         found.append(f"{money(future, facts['currency'])} is charged already for hours after as-of.")
     rejected = snapshot.sql(
-        "SELECT source, CAST(sum(rows) AS BIGINT) AS rows FROM rejected GROUP BY ALL ORDER BY ALL"
+        "SELECT source, CAST(sum(rows) AS BIGINT) AS rows FROM rejected "
+        "WHERE reason <> 'repeats_children' GROUP BY ALL ORDER BY ALL"
     ).to_pylist()
     for row in rejected:
         found.append(

@@ -71,7 +71,7 @@ def collect(
             say(
                 f"{name}: {count(row['rows_loaded'])} rows loaded in {count(row['batches'])} batch(es)"
                 + (f", {count(row['rows_rejected'])} rejected" if row["rows_rejected"] else "")
-                + (f", {count(row['rows_filtered'])} left out by `where`" if row["rows_filtered"] else "")
+                + (f", {count(row['rows_filtered'])} left out" if row["rows_filtered"] else "")
             )
         for each in done.loaded:
             if amounts := _amounts(each.result.sums):

@@ -12,6 +12,10 @@ import pytest
 
 from collector.registry import kinds
 from tests.collector.conftest import Builder
+from tests.collector.spans import CHAT, span, write_spans
+from tests.collector.test_envoy_ai_gateway import line as envoy_line
+from tests.collector.test_helicone import request
+from tests.collector.test_langfuse import observation
 from tests.collector.writing import START, Export, bedrock, lines, payload
 
 Row = dict[str, Any]
@@ -104,6 +108,40 @@ def cur2() -> Format:
     )
 
 
+def otlp() -> Format:
+    def write(folder: Path, n: int, rows: list[Row]) -> None:
+        for each in rows:
+            write_spans(folder / f"{n}.jsonl", each)
+
+    return Format(
+        "otlp",
+        lambda folder: {"name": "s", "kind": "otlp", "location": str(folder)},
+        write,
+        lambda n: span(n, start=60 * n),
+        lambda n: span(n, CHAT | {"gen_ai.usage.output_tokens": -1}, start=60 * n),
+        lambda n: span(n, CHAT | {"gen_ai.new": "x"}, start=60 * n, flags=257, links=[]),
+        "usage_record",
+    )
+
+
+def log_lines(kind: str, row: Callable[..., Row], bad: Row) -> Format:
+    """A log of JSON Lines that needs no settings."""
+
+    def write(folder: Path, n: int, rows: list[Row]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{n}.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+
+    return Format(
+        kind,
+        lambda folder: {"name": "s", "kind": kind, "location": str(folder)},
+        write,
+        row,
+        lambda n: row(n, **bad),
+        lambda n: row(n, new_field={"a": [1]}),
+        "usage_record",
+    )
+
+
 def openmetrics() -> Format:
     def row(n: int, value: str = "5", rest: str = "") -> Row:
         return {"text": f'vllm:prompt_tokens_total{{pod="p"}} {value} {START.timestamp() + 60 * n:.3f}{rest}'}
@@ -148,7 +186,19 @@ def pool_table() -> Format:
     )
 
 
-FORMATS = [litellm(), generic("csv"), generic("jsonl"), generic("parquet"), cur2(), openmetrics(), pool_table()]
+FORMATS = [
+    litellm(),
+    generic("csv"),
+    generic("jsonl"),
+    generic("parquet"),
+    otlp(),
+    log_lines("langfuse", observation, {"usage_details": {"input": -1}}),
+    log_lines("helicone", request, {"completion_tokens": -1}),
+    log_lines("envoy_ai_gateway", envoy_line, {"genai_tokens_output": -1}),
+    cur2(),
+    openmetrics(),
+    pool_table(),
+]
 ASKED = {"prometheus"}
 """Kinds that ask a server and read no deliveries; what they must do is in a file of their own."""
 each_format = pytest.mark.parametrize("form", FORMATS, ids=[form.name for form in FORMATS])

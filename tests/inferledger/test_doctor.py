@@ -10,6 +10,7 @@ from delivery import outbox
 from delivery.message import Message
 from inferledger import config, operations
 from inferledger.checks import ledger as ledger_checks
+from tests.collector.spans import AGENT, span, write_spans
 from warehouse.engine import Layout, locked
 
 
@@ -46,6 +47,24 @@ def test_an_installation_that_works_has_nothing_failed(ledger, cli, checks):
     output = cli("doctor").output
     assert "→ add the cloud bill's export under `sources`" in output
     assert max(map(len, output.splitlines())) <= 100
+
+
+def test_spans_that_repeat_their_children_are_in_order_and_other_refusals_are_not(cli, checks):
+    log = Path("spans/a.jsonl")
+    write_spans(log, span(1, AGENT, seconds=9), span(2, parent=1, start=1))
+    Path("inferledger.yaml").write_text("sources: [{name: spans, kind: otlp, location: ./spans}]\n")
+    for command in ("collect", "attribute", "publish"):
+        assert cli(command).exit_code == 0
+    found, _ = checks(0)
+    assert found["rows", "spans"]["result"] == "ok"
+    assert "1 refused as repeats_children" in found["rows", "spans"]["detail"]
+    assert "refused" not in cli("summary").output
+    log.open("a").write("{}\n")
+    for command in ("collect", "attribute", "publish"):
+        cli(command)
+    found = [(each["result"], each["detail"].split()[3]) for each in checks(0)[1]["checks"] if each["area"] == "rows"]
+    assert found == [("warn", "no_spans"), ("ok", "repeats_children")]
+    assert "1 row(s) of `spans` were refused" in " ".join(cli("summary").output.split())
 
 
 def test_on_an_empty_installation_it_says_what_to_do_first(cli, checks):
