@@ -214,6 +214,7 @@ def _fill(world):
             task_outcome=[None, "merged"][number % 9 == 0],
             started_at=f"{hour}:00",
             event_key=f"r:{number // 30 * 30 + number % 29}",
+            other_units=[None, {"web_searches": "2", "input_audio_tokens": "7"}][number % 5 == 0],
         )
     for number in range(60):
         hour = f"2026-10-{1 + number % 5:02d} {number % 24:02d}:00"
