@@ -180,7 +180,9 @@ def _organisation(world):
 
 
 def _fill(world):
-    world.price(uncached_input="3.3", output="15.7", cache_read="0.33", web_searches="10000", input_audio="0.0833333333")
+    world.price(
+        uncached_input="3.3", output="15.7", cache_read="0.33", web_searches="10000", input_audio="0.0833333333"
+    )
     with world.connected() as c:
         c.execute("""
             INSERT INTO price SELECT 'p', 'contract', 'aws.bedrock', 'opus', s.scope, 'standard', k.name, t.tier, 'USD',
