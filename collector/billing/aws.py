@@ -15,6 +15,7 @@ import duckdb
 from collector.billing.aws_files import REMEDY, open_files
 from collector.billing.format import Staging
 from collector.billing.refusal import reading
+from collector.billing.waiting import forget, keep
 from collector.queries import HERE, bare, literal, queries, quoted
 from collector.source import CollectError
 
@@ -114,20 +115,19 @@ def stage(
         connection.execute("SET VARIABLE net_months = ?", [[each.month for each in months if each.is_net]])
         totals_only = connection.execute("SELECT coalesce(getvariable('totals_only'), FALSE)").fetchone() == (True,)
         filled = [] if totals_only else _filled(connection, sql["filled"], columns)
-        connection.execute(
-            sql["line"]
-            .replace("{{shape}}", ", ".join(literal(column) for column in shape))
-            .replace("{{other}}", _other([each for each in filled if each not in (*shape, *REPEATED)]))
-        )
+        lines = sql["line"].replace("{{shape}}", ", ".join(literal(column) for column in shape))
+        other = _other([each for each in filled if each not in (*shape, *REPEATED)])
+        keep(connection, "aws_line", lines.replace("{{other}}", other))
         connection.execute(sql["tags"].replace("{{tag_list}}", _tags(totals_only)))
         connection.execute(sql["macros"])
         connection.execute(sql["class"])
-        connection.execute(sql["staged"])
+        keep(connection, "staged_line", sql["staged"])
         for step in ("macros", "split", "check"):
             connection.execute(checks[step])
         of_no_class, of_no_model = connection.execute(sql["unknown"]).fetchone() or (0, 0)
     connection.execute("DROP VIEW export_line")
-    for table in ("aws_class", "aws_line", "aws_shape", "aws_tags", "accelerator_family"):
+    forget(connection, "aws_line")
+    for table in ("aws_class", "aws_shape", "aws_tags", "accelerator_family"):
         connection.execute(f"DROP TABLE {table}")
     bases = {"net" if each.is_net else "unblended" for each in months} or {"unblended"}
     sums = {"unblended_cost": f"{sum(each.unblended for each in months):f}", "basis": " and ".join(sorted(bases))}

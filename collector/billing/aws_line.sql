@@ -76,7 +76,6 @@ ORDER BY month;
 
 -- :line
 -- The delivery's lines, read once; split-cost lines (4.6) repeat what the instance's own line says and stay out.
-CREATE OR REPLACE TEMP TABLE aws_line AS
 SELECT columns(c -> c IN ({{shape}})), x_file_path,
     coalesce(nullif(product['product_name'], ''), '') AS product_name, coalesce(product['gpu'], '') AS gpus, nullif(product['region'], '') AS product_region,
     coalesce(regexp_extract(line_item_resource_id, '(foundation-model|inference-profile)/(.+)$', 2), '') AS resource_model,
@@ -209,7 +208,6 @@ LEFT JOIN (VALUES
 
 -- :staged
 -- grain: one line with its costs (4.2)
-CREATE OR REPLACE TEMP TABLE staged_line AS
 WITH known AS (
     SELECT line.* EXCLUDE (resource_tags, tags), is_net(line.bill_billing_period_start_date) AS is_net, tag.normal AS tags, class.* EXCLUDE (line_item_product_code, bill_billing_entity, line_item_line_item_type,
         line_item_usage_type, pricing_unit, product_name, resource_model, gpus), line.line_item_line_item_type AS item_type

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Literal
 
 import duckdb
@@ -12,6 +13,8 @@ from collector.queries import queries
 
 NOT_CONTENT = frozenset({"x_line_item_id", "x_file", "x_other", "effective_cost"})
 """What is not of a line's digest: what differs between deliveries and formats of one line, and what is only kept."""
+
+CHUNK = 4_000_000
 
 Wish = Literal["auto", "record", "cross_check"]
 
@@ -68,8 +71,12 @@ def deliver(
     newest = standing is None or (delivered_at, identity) >= standing
     if newest:
         connection.execute(sql["named"].replace("{{content}}", _content(connection)))
-        for step in ("judge", "before", "delete", "move", "insert", "beside"):
+        for step in ("judge", "before", "delete", "move"):
             connection.execute(sql[step])
+        for first, last in _chunks(connection):
+            _set(connection, {"chunk_from": first, "chunk_to": last})
+            connection.execute(sql["insert"])
+        connection.execute(sql["beside"])
         capacity_block.spread(connection, export.name)
         connection.execute(sql["touch"])
     connection.execute(sql["version"])
@@ -85,6 +92,16 @@ def periods_of(connection: duckdb.DuckDBPyConnection, export_name: str) -> list[
 def compared_with(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Accounts of the delivery at hand that another export is the record of, each with that export's name."""
     return [row[0] for row in connection.execute(queries("billing/bill.sql")["compared"]).fetchall()]
+
+
+def _chunks(connection: duckdb.DuckDBPyConnection) -> list[tuple[datetime, datetime]]:
+    """Spans of the lines' charge periods, each with some `CHUNK` lines: what is sorted at once spills as a whole."""
+    lines = connection.execute("SELECT count(*) FROM named_line").fetchone() or (0,)
+    number = lines[0] // CHUNK + 1
+    _set(connection, {"shares": [n / number for n in range(1, number)]})
+    cuts = (connection.execute(queries("billing/bill.sql")["cuts"]).fetchone() or ([],))[0] or []
+    bounds = [datetime.min, *sorted(set(cuts)), datetime.max]
+    return list(pairwise(bounds))
 
 
 def _content(connection: duckdb.DuckDBPyConnection) -> str:

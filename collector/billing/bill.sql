@@ -136,6 +136,10 @@ WHERE NOT c.is_record AND billing_line.billing_period = getvariable('billing_per
   AND c.export_name = billing_line.export_name AND c.provider_name = billing_line.provider_name
   AND c.billing_account_id = billing_line.billing_account_id;
 
+-- :cuts
+-- grain: one row; instants between which lie as many lines as are sorted at once
+SELECT quantile_disc(charge_period_start, CAST(getvariable('shares') AS DOUBLE[])) FROM named_line;
+
 -- :insert
 -- grain: one line of the bill; clustered by charge period
 INSERT INTO billing_line BY NAME
@@ -143,6 +147,7 @@ SELECT s.* FROM named_line AS s
 SEMI JOIN role AS r
     ON r.is_record AND r.export_name = s.export_name AND r.provider_name = s.provider_name
     AND r.billing_account_id = s.billing_account_id
+WHERE s.charge_period_start >= getvariable('chunk_from') AND s.charge_period_start < getvariable('chunk_to')
 ORDER BY s.charge_period_start, s.line_digest;
 
 INSERT INTO cross_check_line BY NAME
@@ -150,6 +155,7 @@ SELECT s.* FROM named_line AS s
 SEMI JOIN role AS r
     ON NOT r.is_record AND r.export_name = s.export_name AND r.provider_name = s.provider_name
     AND r.billing_account_id = s.billing_account_id
+WHERE s.charge_period_start >= getvariable('chunk_from') AND s.charge_period_start < getvariable('chunk_to')
 ORDER BY s.charge_period_start, s.line_digest;
 
 -- :beside

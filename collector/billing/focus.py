@@ -23,6 +23,7 @@ import duckdb
 from collector.billing.focus_files import REMEDY, open_files
 from collector.billing.format import Staging
 from collector.billing.refusal import reading
+from collector.billing.waiting import forget, keep
 from collector.queries import HERE, bare, literal, queries, quoted
 from collector.source import CollectError
 
@@ -138,13 +139,14 @@ class Focus:
             columns = open_files(connection, files, where)
             connection.execute(sql["charge"])
             check = _checked(connection, sql, columns, files, where)
-            connection.execute(_line(connection, sql, check["filled"]))
+            keep(connection, "focus_line", _line(connection, sql, check["filled"]))
             connection.execute(classes["class"].replace("{{way}}", bare(sql["way"])))
-            connection.execute(sql["staged"])
+            keep(connection, "staged_line", sql["staged"])
             staging = _staging(connection, sql, columns, check, where)
         for view in ("focus_charge", "focus_file"):
             connection.execute(f"DROP VIEW {view}")
-        for table in ("focus_line", "focus_class", "focus_shape", *TABLES):
+        forget(connection, "focus_line")
+        for table in ("focus_class", "focus_shape", *TABLES):
             connection.execute(f"DROP TABLE {table}")
         return staging
 

@@ -101,7 +101,6 @@ FROM focus_charge;
 
 -- :line
 -- grain: one line that holds money; values as they stay, and the key of the way it names what it charges
-CREATE OR REPLACE TEMP TABLE focus_line AS
 SELECT
     parse_filename(x_file_path) AS x_file,
     InvoiceIssuerName AS invoice_issuer_name, coalesce(PublisherName, ServiceProviderName) AS publisher_name,
@@ -147,7 +146,6 @@ CapacityReservationStatus, resource_model, is_own_profile, has_commitment, is_un
 
 -- :staged
 -- grain: one line with its class
-CREATE OR REPLACE TEMP TABLE staged_line AS
 SELECT
     CAST(NULL AS VARCHAR) AS x_line_item_id, x_file, provider_name, invoice_issuer_name, publisher_name,
     billing_account_id, sub_account_id, invoice_id, billing_currency, billing_period_start, billing_period_end,

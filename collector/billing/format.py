@@ -38,12 +38,12 @@ class Staging:
 class Format(Protocol):
     """One format of bills.
 
-    `stage` creates the temporary table `staged_line` with exactly the columns of `billing_line` from `x_line_item_id`
-    on (warehouse/schema.py), and raises CollectError to refuse the files whole. `period` is the billing period
-    'YYYY-MM' that all lines must be of, None when the files decide, and then each row carries its own. The temporary
-    tables `staged_check` and `staged_split` (bill_check and split_cost_line from `billing_period` on) are there, empty,
-    and may be replaced. The session variable `totals_only` is TRUE for a delivery that an already loaded, later one has
-    replaced: then tags and x_other may be left NULL.
+    `stage` makes the temporary table or view `staged_line` (by `waiting.keep`) with exactly the columns of
+    `billing_line` from `x_line_item_id` on (warehouse/schema.py), and raises CollectError to refuse the files whole.
+    `period` is the billing period 'YYYY-MM' that all lines must be of, None when the files decide, and then each row
+    carries its own. The temporary tables `staged_check` and `staged_split` (bill_check and split_cost_line from
+    `billing_period` on) are there, empty, and may be replaced. The session variable `totals_only` is TRUE for a
+    delivery that an already loaded, later one has replaced: then tags and x_other may be left NULL.
     """
 
     @property

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import duckdb
 from pydantic import Field
 
-from collector.billing import data_exports, legacy_layout
+from collector.billing import data_exports, legacy_layout, waiting
 from collector.billing.aws_files import header
 from collector.billing.bill import Export, Wish, compared_with, deliver, periods_of
 from collector.billing.delivery import Delivery, Layout, merged
@@ -185,6 +185,7 @@ class Bill:
             return Staged(fetched, load_id, {}, (gone,))
         where = f"{self.store.place}/{delivery.manifests[0].key}"
         chosen = _format(connection, fetched.files, where)
+        waiting.begin(connection, fetched.files, fetched.spool)
         for table, columns in (("staged_check", "bill_check"), ("staged_split", "split_cost_line")):
             connection.execute(
                 f"CREATE OR REPLACE TEMP TABLE {table} AS "

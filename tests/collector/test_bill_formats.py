@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from collector.billing import bill, waiting
 from collector.run import CollectReport
 from demo.billing import every_shape, export
 from demo.billing.delivery import Delivery, Export, Format, Layout, layouts
@@ -14,7 +15,7 @@ from demo.billing.discounts import Discounts
 from demo.billing.every_shape import Bill
 from demo.billing.line import Month
 from demo.clock import DAY, HOUR
-from tests.collector.conftest import House
+from tests.collector.conftest import Builder, House
 
 BILLS = every_shape.bills()
 NOVEMBER, DECEMBER, EUROPE = BILLS.november, BILLS.december, BILLS.europe
@@ -217,6 +218,27 @@ def test_a_month_that_is_padded_and_one_that_is_not_are_one(house: House, tmp_pa
         deliver(tmp_path / "bucket", Format.LEGACY_PARQUET, Layout.OVERWRITE, bill, month_padded=padded)
     assert house.collect(source(tmp_path / "bucket")).ok
     assert totals(house)[0] == bill.truth(Discounts.COLUMNS).billed
+
+
+@pytest.mark.parametrize("of", [Format.CUR2_CSV, Format.FOCUS_1_2_PARQUET])
+def test_lines_that_wait_in_a_file_and_are_sorted_in_chunks_are_the_same(
+    build: Builder, tmp_path: Path, of: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a bill with millions of lines do; a second delivery and one of another format come after it."""
+    deliver(tmp_path / "bucket", of)
+    expected = build()
+    expected.collect(source(tmp_path / "bucket"))
+    monkeypatch.setattr(waiting, "LARGE", 0)
+    monkeypatch.setattr(bill, "CHUNK", 40)
+    house = build()
+    assert house.collect(source(tmp_path / "bucket")).ok
+    assert house.evidence() == expected.evidence()
+    deliver(tmp_path / "bucket", of, bill=NOVEMBER.restated(), made_us=MADE + HOUR)
+    deliver(tmp_path / "bucket", Format.LEGACY_CSV_GZIP, bill=EUROPE, prefix="europe", name="europe")
+    for each in (house, expected):
+        assert each.collect(source(tmp_path / "bucket")).ok
+        monkeypatch.setattr(waiting, "LARGE", 1 << 40)
+    assert house.evidence() == expected.evidence()
 
 
 def test_an_export_that_changes_its_files_touches_no_hour(house: House, tmp_path: Path) -> None:
