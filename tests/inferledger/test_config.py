@@ -41,7 +41,7 @@ def test_an_empty_file_is_a_working_configuration(tmp_path):
         ),
         pytest.param(
             "zone: UTC\nsources:\n  - name: a\n    kind: litelm\n    location: x\n",
-            "inferledger.yaml:3: sources[0]: `kind: litelm` is not known; write one of bill, "
+            "inferledger.yaml:3: sources[0]: `kind: litelm` is not known; write one of bedrock, bill, "
             "claude_code, codex, envoy_ai_gateway, generic, helicone, langfuse, litellm, openmetrics, otlp, "
             "pool_table, prometheus, usage_body (did you mean `litellm`?)",
             id="a typo in a kind",
@@ -59,7 +59,7 @@ def test_an_empty_file_is_a_working_configuration(tmp_path):
         ),
         pytest.param(
             "sources:\n  - {name: a, location: x}\n",
-            "inferledger.yaml:2: sources[0]: `kind` is missing; add `kind: ...`, one of bill, "
+            "inferledger.yaml:2: sources[0]: `kind` is missing; add `kind: ...`, one of bedrock, bill, "
             "claude_code, codex, envoy_ai_gateway, generic, helicone, langfuse, litellm, openmetrics, otlp, "
             "pool_table, prometheus, usage_body",
             id="a kind that is missing",
