@@ -19,6 +19,7 @@ from inferledger.commands import (
     doctor,
     explain,
     init,
+    owners,
     publish,
     report,
     run,
@@ -87,7 +88,10 @@ def _root(
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-for _module in (demo, init, collect, attribute, publish, run, summary, explain, report, alerts, dashboard, db, doctor):
+for _module in (
+    *(demo, init, collect, attribute, publish, run),
+    *(summary, explain, owners, report, alerts, dashboard, db, doctor),
+):
     _module.add_to(app)
 
 
