@@ -104,5 +104,8 @@ ANTI JOIN touched_hour AS known ON known.hour = touched.hour AND known.reason = 
 ORDER BY touched.hour, touched.reason;
 
 -- :settle
-UPDATE {{table}} AS l SET effective_cost = c.effective_cost
-FROM block_cost AS c WHERE l.rowid = c.line AND l.effective_cost <> c.effective_cost;
+-- AWS's usage types of blocks are not told anywhere: an hour that names a paid block is one of it, whatever its type.
+UPDATE {{table}} AS l SET effective_cost = c.effective_cost, x_purchase_option = 'capacity_block'
+FROM block_cost AS c
+WHERE l.rowid = c.line
+  AND (l.effective_cost <> c.effective_cost OR l.x_purchase_option IS DISTINCT FROM 'capacity_block');

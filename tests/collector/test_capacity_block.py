@@ -14,6 +14,7 @@ from tests.collector.conftest import House
 from tests.collector.test_bill_formats import DECEMBER, NOVEMBER, deliver, source
 from tests.collector.test_cur2 import bill
 from tests.collector.writing import Export, line
+from tests.world import World
 
 ARN = "arn:aws:ec2:us-east-1:1:capacity-reservation/cr-0abc"
 
@@ -86,6 +87,21 @@ def test_hours_that_a_bill_passed_without_a_word_stay_on_the_payment(house: Hous
     export.deliver([fee(100.0), hour(0), elsewhere(20)], made="20261104T040000Z")
     house.collect(bill(export.root))
     assert costs(house) == [("Fee", 75), ("Usage", 25)]
+
+
+def test_what_was_spread_is_told_apart_from_what_was_read(house: House, export: Export) -> None:
+    """The checks hold, the bridge names it, and an hour of an unknown usage type is one of the block all the same."""
+    hours = [hour(number, line_item_usage_type="USE1-NewName:p5.48xlarge") for number in range(4)]
+    export.deliver([fee(100.0), *hours, elsewhere(20)])
+    house.collect(bill(export.root))
+    assert house.rows("SELECT DISTINCT x_purchase_option FROM billing_line WHERE resource_id IS NOT NULL") == [
+        ("capacity_block",)
+    ]
+    snapshot = World(house.data, as_of="2026-12-01 00:00").snapshot()
+    assert [row for row in snapshot.sql("SELECT name, ok FROM bill_check").to_pylist() if not row["ok"]] == []
+    assert {
+        (row["family"], row["part"]): row["amount_usd"] for row in snapshot.sql("FROM bill_bridge").to_pylist()
+    } == {("capacity blocks", "fees"): -100, ("capacity blocks", "used"): 100}
 
 
 def test_a_block_to_come_is_paid_and_no_cost_yet(house: House, export: Export) -> None:

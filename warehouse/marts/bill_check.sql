@@ -8,17 +8,19 @@ WITH version AS (
             sum(billed_cost) AS billed, sum(effective_cost) AS effective
         FROM bill_version GROUP BY ALL)
 ),
+line AS (
+    SELECT *, TRUE AS is_record FROM billing_line UNION ALL BY NAME SELECT *, FALSE AS is_record FROM cross_check_line
+),
 stored AS (
-    SELECT export_name, billing_period, provider_name, billing_account_id, billing_currency AS currency, TRUE AS is_record,
-        sum(billed_cost) AS billed, sum(effective_cost) AS effective
-    FROM billing_line GROUP BY ALL
-    UNION ALL
-    SELECT export_name, billing_period, provider_name, billing_account_id, billing_currency, FALSE,
-        sum(billed_cost), sum(effective_cost)
-    FROM cross_check_line GROUP BY ALL
+    SELECT export_name, billing_period, provider_name, billing_account_id, billing_currency AS currency, is_record,
+        sum(billed_cost) AS billed, sum(effective_cost) AS effective,
+        -- AWS's own formats leave a Capacity Block's payment whole and its hours at nothing; it is spread once it is here
+        sum(CASE WHEN x_purchase_option = 'capacity_block' AND x_line_item_type IS NOT NULL THEN billed_cost
+                 ELSE effective_cost END) AS effective_read
+    FROM line GROUP BY ALL
 ),
 kept AS (
-    SELECT export_name, billing_period, currency, sum(billed) AS billed, sum(effective) AS effective
+    SELECT export_name, billing_period, currency, sum(billed) AS billed, sum(effective_read) AS effective
     FROM stored GROUP BY ALL
 ),
 as_read AS (
