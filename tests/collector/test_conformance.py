@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ import pytest
 from collector.registry import kinds
 from tests.collector.conftest import Builder
 from tests.collector.spans import CHAT, span, write_spans
+from tests.collector.test_bedrock import invocation
 from tests.collector.test_envoy_ai_gateway import line as envoy_line
 from tests.collector.test_helicone import request
 from tests.collector.test_langfuse import observation
+from tests.collector.test_transcripts import answer, token_count
+from tests.collector.test_usage_body import body
 from tests.collector.writing import START, Export, bedrock, lines, payload
 
 Row = dict[str, Any]
@@ -186,6 +190,29 @@ def pool_table() -> Format:
     )
 
 
+def numbered(write: Callable[..., Row], key: str) -> Callable[..., Row]:
+    """Row n of a log whose rows are told apart by an id and a minute."""
+
+    def row(n: int, **more: Any) -> Row:
+        at = f"2026-11-02T10:{n % 60:02d}:00Z"
+        told: Row = {"created": at} if key == "id" else {"timestamp": at}
+        return write(**{key: f"call-{n}", **told, **more})
+
+    return row
+
+
+def claude_row(n: int, **more: Any) -> Row:
+    return answer(n + 1, f"2026-11-02T10:{n % 60:02d}:00Z", requestId=f"req-{n}", **more)
+
+
+def codex_row(n: int, **more: Any) -> Row:
+    meta = more.pop("last", n + 10)
+    row = token_count(f"2026-11-02T10:{n % 60:02d}:00Z", meta, 1_000 * (n + 1), **more)
+    row["payload"]["info"]["model"] = "gpt-5.2-codex"
+    return row
+
+
+NEGATIVE = {"usage": {"prompt_tokens": 1, "completion_tokens": -1}}
 FORMATS = [
     litellm(),
     generic("csv"),
@@ -195,6 +222,10 @@ FORMATS = [
     log_lines("langfuse", observation, {"usage_details": {"input": -1}}),
     log_lines("helicone", request, {"completion_tokens": -1}),
     log_lines("envoy_ai_gateway", envoy_line, {"genai_tokens_output": -1}),
+    log_lines("usage_body", numbered(partial(body, provider="openai", usage={"prompt_tokens": 5}), "id"), NEGATIVE),
+    log_lines("bedrock", numbered(invocation, "requestId"), {"output": {"outputTokenCount": -1}}),
+    log_lines("claude_code", claude_row, {"message": {"usage": {"input_tokens": 1, "output_tokens": -1}}}),
+    log_lines("codex", codex_row, {"last": -100}),
     cur2(),
     openmetrics(),
     pool_table(),
