@@ -20,9 +20,11 @@ CREATE OR REPLACE TEMP MACRO share(amount, upto, weight, total) AS
 CREATE OR REPLACE TEMP MACRO pico(per_mtok) AS
     CAST(CAST(per_mtok AS DECIMAL(30, 18)) * CAST(1000000 AS DECIMAL(7, 0)) AS DECIMAL(24, 9));
 
--- What so many tokens or units cost, in whole picos: rounded once.
+-- What so many tokens or units cost, in whole picos: rounded once. Whole picos and the rest apart, so that both products
+-- have room for counts beyond what a double holds.
 CREATE OR REPLACE TEMP MACRO pico_of(units, pico_per_unit) AS
-    CAST(round(CAST(units AS DECIMAL(13, 0)) * pico_per_unit) AS BIGINT);
+    CAST(units AS BIGINT) * CAST(floor(pico_per_unit) AS BIGINT)
+    + CAST(round(CAST(units AS DECIMAL(19, 0)) * CAST(pico_per_unit - floor(pico_per_unit) AS DECIMAL(9, 9))) AS BIGINT);
 
 -- The reporting day of a UTC instant.
 CREATE OR REPLACE TEMP MACRO local_day(instant, zone) AS

@@ -90,7 +90,7 @@ family AS (
             WHEN coalesce(is_api_service, FALSE) OR model_id IS NOT NULL OR direction IS NOT NULL
                 OR (is_ai AND (consumed_tokens IS NOT NULL OR priced_tokens IS NOT NULL OR regexp_matches(all_said, '\btokens?\b')))
                 THEN 'model_api'
-            WHEN contains(service, 'sagemaker') AND regexp_matches(usage, '(^|-)(host|asyncinf|tsform|serverless-?inf)')
+            WHEN contains(service, 'sagemaker') AND regexp_matches(coalesce(usage, meter), '(^|-)(host|asyncinf|tsform|serverless-?inf)')
                 THEN 'model_endpoint'
             ELSE 'other'
         END AS charge_family
@@ -119,7 +119,7 @@ classed AS (
              WHEN regexp_matches(all_said, 'data ?transfer|internet|egress|bandwidth') THEN 'network_internet'
              WHEN category = 'networking' THEN 'network'
              WHEN category = 'storage' OR regexp_matches(all_said, '\bebs:|storage') THEN 'storage'
-             WHEN category IN ('compute', 'ai and machine learning') AND charge_family = 'other' AND regexp_matches(all_said || ' ' || coalesce(details, ''),
+             WHEN category IN ('compute', 'ai and machine learning') AND charge_family IN ('other', 'model_endpoint') AND regexp_matches(all_said || ' ' || coalesce(details, ''),
                  '\bgpu|\btpu|nvidia|trainium|inferentia|\b(p[2-6][a-z]*|g[4-7][a-z]*|trn[1-3][a-z]*|inf[12]|dl[12]q?)(\.|-[a-z0-9]+\.)[0-9a-z]*(xlarge|metal)|\bstandard_n[cdv]|\b(a2|a3|a4|g2|g4)-(high|mega|ultra|edge|standard)gpu')
                  THEN 'accelerator'
              WHEN category = 'compute' THEN 'compute'
